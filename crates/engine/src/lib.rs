@@ -108,7 +108,7 @@ pub use options::{
 };
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
-    Changes, CommitToken, GeneratedValues, KeyRange, NewForeignKey, NewIndex, RowChange,
+    AdvisoryLocks, AdvisoryScope, Changes, CommitToken, GeneratedValues, KeyRange, NewForeignKey, NewIndex, RowChange,
     RowLockOutcome, Savepoint, Scan, ScanOptions, Session, Snapshot, Transaction,
 };
 pub use status::RowLock;

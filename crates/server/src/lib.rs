@@ -15,6 +15,7 @@
 //! What works and what does not: `docs/sql.md`.
 
 mod access;
+mod advisory;
 mod bound;
 mod catalog;
 mod checks;

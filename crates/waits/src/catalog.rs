@@ -118,7 +118,8 @@ catalog! {
         LockSchemaShared = "LCK_M_SCH_S", Transaction,
             "A statement waits for the definition of its table that another transaction makes.";
         LockRow = "LCK_M_ROW", Transaction,
-            "A statement waits for a row that another transaction has changed or locked.";
+            "A statement waits for a row that another transaction has changed or locked, or for an \
+             advisory lock.";
         LockReference = "LCK_M_REFERENCE", Transaction,
             "A commit waits for another one that references or removes the same key.";
         SnapshotPrefix = "SNAPSHOT_PREFIX", Transaction,

@@ -22,7 +22,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use onrush_waits::{Recorder, Wait};
@@ -40,8 +39,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The same of one who waits for a row, which as a rule is not for long.
 const ROW_LOOK_AGAIN: Duration = Duration::from_millis(5);
-
-static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 
 /// What a program has to say while one of its sessions waits for a definition of another transaction.
 pub trait Waiting: Send + Sync {
@@ -90,25 +87,20 @@ impl LockWait {
 
 /// A transaction as the locks know it.
 pub(crate) struct LockOwner {
-    pub(crate) number: LockOwnerNumber,
+    number: LockOwnerNumber,
     /// Numbers of tables that it holds shared, each as often as it does.
     pub(crate) shared: Vec<u32>,
 }
 
 impl LockOwner {
-    /// One that has locked nothing yet, under the number that its locks of rows have if it has any.
-    pub(crate) fn new(number: Option<LockOwnerNumber>) -> LockOwner {
-        LockOwner { number: number.unwrap_or_else(next_owner), shared: Vec::new() }
+    /// The transaction of a session, which has locked nothing yet.
+    pub(crate) fn new(number: LockOwnerNumber) -> LockOwner {
+        LockOwner { number, shared: Vec::new() }
     }
 
     fn shares_of(&self, table: u32) -> u32 {
         self.shared.iter().filter(|shared| **shared == table).count() as u32
     }
-}
-
-/// A number that no other transaction has.
-pub(crate) fn next_owner() -> LockOwnerNumber {
-    NEXT_OWNER.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A row that is to be locked.
@@ -117,7 +109,8 @@ pub(crate) struct WantedRow<'a> {
     pub(crate) lock: RowLock,
     /// What the transaction has shared already.
     pub(crate) shared: &'a [u32],
-    pub(crate) table: &'a str,
+    /// In words.
+    pub(crate) what: String,
 }
 
 /// See the module.
@@ -210,18 +203,17 @@ impl DefinitionLocks {
         wanted: &WantedRow<'_>,
         queued: &Queued,
     ) -> Result<()> {
-        let what = || format!("a row of table {}", wanted.table);
         let request = Request { target: Target::Row(wanted.row), shared: wanted.shared.to_vec() };
         let mut state = self.state.lock();
         state.waiting.insert(owner, request);
         if state.is_in_a_circle(owner) {
-            return Err(Error::Deadlock { what: what() });
+            return Err(Error::Deadlock { what: wanted.what.clone() });
         }
         drop(state);
         let _waiting = waiter.recorder.wait(Wait::LockRow);
         let began = Instant::now();
         while !queued.wait_for(ROW_LOOK_AGAIN) {
-            waiter.wait.check(waiter.runtime, began, &what())?;
+            waiter.wait.check(waiter.runtime, began, &wanted.what)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ mod table;
 pub use handle::Table;
 pub(crate) use index::Index;
 pub use locks::Waiting;
-pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter, WantedRow, next_owner};
+pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter, WantedRow};
 pub(crate) use reference::{Reference, Referenced, Search};
 pub(crate) use reference_locks::{HeldReferences, ReferenceLock, ReferenceLocks, Wanted};
 pub(crate) use relations::Relations;

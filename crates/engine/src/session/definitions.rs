@@ -82,7 +82,7 @@ impl OwnDefinitions {
     fn new(
         engine: &Arc<Engine>,
         recorder: &Arc<Recorder>,
-        number: Option<u64>,
+        number: u64,
     ) -> OwnDefinitions {
         OwnDefinitions {
             engine: Arc::clone(engine),
@@ -514,11 +514,10 @@ impl Transaction<'_> {
     }
 
     pub(super) fn own_definitions(&mut self) -> &mut OwnDefinitions {
-        let number = self.row_locks.as_ref().map(|held| held.owner);
         let worker = &self.session.worker;
         let savepoints = &self.writes;
         self.definitions.get_or_insert_with(|| {
-            let mut own = OwnDefinitions::new(&worker.engine, &worker.recorder, number);
+            let mut own = OwnDefinitions::new(&worker.engine, &worker.recorder, worker.number());
             own.savepoints = savepoints.savepoints().map(Remembered::of_nothing).collect();
             Box::new(own)
         })

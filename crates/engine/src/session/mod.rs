@@ -11,6 +11,7 @@
 //! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
 //!   large for memory.
 //! * `row_locks.rs`: rows that a transaction locks before it changes them, and a snapshot for each of its statements.
+//!   `advisory_locks.rs`: locks of numbers that programs agree on.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
 //! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys
@@ -24,6 +25,7 @@
 //!   a scan comes to them. `rest.rs`: what answers rest on. `token.rs`: waiting for durability later.
 
 mod account;
+mod advisory_locks;
 mod altered_rows;
 mod batch;
 mod change_memory;
@@ -63,6 +65,7 @@ mod transaction;
 mod worker;
 mod write_set;
 
+pub use advisory_locks::{AdvisoryLocks, AdvisoryScope};
 pub use changes::{Changes, RowChange};
 pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;

@@ -18,7 +18,7 @@ use super::savepoint::Savepoint;
 use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::write_set::RowKey;
-use crate::catalog::{Table, WantedRow, next_owner};
+use crate::catalog::{Table, WantedRow};
 use crate::error::{Error, Result};
 use crate::status::{LockOwnerNumber, LockedRow, NO_OWNER, RowLock, RowLocks};
 use crate::tree::Refusal;
@@ -55,7 +55,7 @@ enum Taking {
 /// The locks of a transaction, given back when this is dropped.
 pub(super) struct HeldRowLocks {
     locks: Arc<RowLocks>,
-    pub(super) owner: LockOwnerNumber,
+    owner: LockOwnerNumber,
     /// In the order of taking, each with what was held of the row before.
     taken: Vec<(LockedRow, Option<RowLock>)>,
     /// The number of each savepoint that gives locks back, and how many were taken by then.
@@ -238,12 +238,11 @@ impl Transaction<'_> {
         waits: bool,
     ) -> Result<Taking> {
         let held = self.row_locks.get_or_insert_with(|| {
-            let owner = self.definitions.as_ref().map(|own| own.owner.number);
             let is_kept = |number: &u64| Some(*number) != self.statement;
             let savepoints = self.writes.savepoints().filter(is_kept);
             Box::new(HeldRowLocks {
                 locks: Arc::clone(&self.session.worker.engine.resolver.row_locks),
-                owner: owner.unwrap_or_else(next_owner),
+                owner: self.session.worker.number(),
                 taken: Vec::new(),
                 savepoints: savepoints.map(|number| (number, 0)).collect(),
             })
@@ -260,7 +259,8 @@ impl Transaction<'_> {
                 return Ok(Taking::Refused(RowLockOutcome::Taken));
             }
             let shared = self.definitions.as_ref().map_or(&[][..], |own| &own.owner.shared);
-            let wanted = WantedRow { row, lock, shared, table: table.name() };
+            let what = format!("a row of table {}", table.name());
+            let wanted = WantedRow { row, lock, shared, what };
             let worker = &mut self.session.worker;
             worker.release();
             worker.engine.catalog.locks.lock_row(&worker.waiter(), held.owner, &wanted)?;

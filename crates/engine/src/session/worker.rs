@@ -213,6 +213,11 @@ impl Worker {
         make_space(engine, &self.recorder, &|| engine.all_trees());
     }
 
+    /// Its number among the owners of locks.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// What a wait for another transaction's locks needs to know. To be [released](Self::release) before.
     pub(super) fn waiter(&self) -> Waiter<'_> {
         Waiter { runtime: &self.engine, recorder: &self.recorder, wait: &self.lock_wait }

@@ -66,7 +66,15 @@ impl LockedRow {
     }
 }
 
-/// A transaction as locks know it.
+impl LockedRow {
+    /// Of no row, but of what programs call so among themselves.
+    pub(crate) fn advisory(key: &[u8]) -> LockedRow {
+        // No object has this number.
+        LockedRow(xxh3_64_with_seed(key, 0))
+    }
+}
+
+/// A session as locks know it.
 pub(crate) type LockOwnerNumber = u64;
 
 /// One that holds no locks.

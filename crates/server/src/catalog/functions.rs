@@ -103,6 +103,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     all.extend(super::rights::functions(database));
     all.extend(super::sequences::functions(database));
     all.extend(crate::sequences::functions(sequences));
+    all.extend(crate::advisory::functions());
     all
 }
 

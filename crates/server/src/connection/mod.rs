@@ -412,6 +412,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.end_cursors();
             self.backend.end_temporaries();
         }
+        self.backend.end_locks();
         self.wire.put(&ReadyForQuery::new(self.backend.status()));
     }
 

@@ -49,13 +49,14 @@ use sqlparser::ast::DiscardObject;
 pub(crate) use definition::drop_table;
 pub(crate) use patience::Patience;
 pub(crate) use plan::Plan;
-pub(crate) use query::{caller_of, seen_by};
+pub(crate) use query::{caller_of, locks_of, seen_by};
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use temporary::{OnCommit, drop_leftovers};
 pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
+use crate::advisory::ClientLocks;
 use crate::clients::{Clients, Newcomer, Presence};
 use crate::connection::Door;
 use crate::defaults::DatabaseDefaults;
@@ -130,6 +131,8 @@ pub(crate) struct Backend {
     pub(super) who: Identity,
     /// What the client knows of sequences.
     sequences: Arc<ClientSequences>,
+    /// The client's advisory locks.
+    locks: Arc<ClientLocks>,
     pub(super) work: Work,
     /// What the client sees of definitions.
     pub(crate) seen: Seen,
@@ -183,6 +186,8 @@ impl Backend {
             &patience,
             session.generated_values(),
         ));
+        let locks = session.advisory_locks();
+        let locks = Arc::new(ClientLocks { locks, patience: patience.clone() });
         let is_cancelled = &patience.is_cancelled;
         let address = door.peer.to_string();
         let newcomer =
@@ -198,6 +203,7 @@ impl Backend {
             client,
             who,
             sequences,
+            locks,
             work: Work::Idle(Box::new(session)),
             seen: Seen::committed(database),
             has_defined: false,
@@ -226,6 +232,14 @@ impl Backend {
     /// Grows with every table that is created, altered or dropped.
     pub(crate) fn definitions_version(&self) -> u64 {
         self.database.definitions_version()
+    }
+
+    /// Before the client is told that the server is ready: what a statement without a transaction has locked for its
+    /// transaction is given back.
+    pub(crate) fn end_locks(&self) {
+        if matches!(self.work, Work::Idle(_)) {
+            self.locks.locks.end_transaction();
+        }
     }
 
     /// What the client is told with each *ready*.
@@ -334,6 +348,7 @@ impl Backend {
                 self.outside_transaction("DISCARD ALL")?;
                 self.discard_temporaries()?;
                 self.sequences.discard();
+                self.locks.locks.unlock_all();
                 self.settings.reset();
                 self.introduce();
                 return Ok(Answer::Discarded("DISCARD ALL".into()));

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 
 use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
+use crate::advisory::ClientLocks;
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sequences::ClientSequences;
@@ -45,7 +46,9 @@ impl Backend {
     pub(super) fn finder(&self) -> Finder {
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
         let sequences = Arc::clone(&self.sequences);
-        let settings: Arc<dyn SessionSettings> = Arc::new(Session { settings, seen, sequences });
+        let locks = Arc::clone(&self.locks);
+        let session = Session { settings, seen, sequences, locks };
+        let settings: Arc<dyn SessionSettings> = Arc::new(session);
         Finder {
             seen: self.seen.clone(),
             queries: Arc::clone(&self.queries),
@@ -60,6 +63,13 @@ struct Session {
     settings: Settings,
     seen: Seen,
     sequences: Arc<ClientSequences>,
+    locks: Arc<ClientLocks>,
+}
+
+/// The advisory locks of a client; none where nobody asks.
+pub(crate) fn locks_of(client: &Client) -> Option<Arc<ClientLocks>> {
+    let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
+    Some(Arc::clone(&session.locks))
 }
 
 /// What a client knows of sequences; none where nobody asks.

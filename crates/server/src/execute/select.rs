@@ -145,7 +145,10 @@ impl Backend {
                 let schema = self.planner().lookup().current()?;
                 schema.map_or(Value::Null, |schema| Value::from(schema.to_owned()))
             }
-            Function::UnlockAll => "".into(),
+            Function::UnlockAll => {
+                self.locks.locks.unlock_all();
+                "".into()
+            }
             Function::Key(_) => Value::Null,
         })
     }

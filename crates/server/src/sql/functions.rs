@@ -20,7 +20,7 @@ pub(crate) enum Function {
     CurrentUser,
     CurrentSchema,
     BackendNumber,
-    /// There are no locks to give back.
+    /// Gives the advisory locks of the session back.
     UnlockAll,
 }
 

@@ -333,6 +333,49 @@ async fn a_row_that_is_being_deleted_is_referenced_when_that_is_over_or_not_at_a
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_advisory_lock_is_waited_for_until_it_is_given_back() {
+    for (take, give_back) in [
+        ("SELECT pg_advisory_lock(7)", "SELECT pg_advisory_unlock(7)"),
+        ("SELECT pg_advisory_lock_shared(7)", "SELECT pg_advisory_unlock_all()"),
+        ("SELECT pg_advisory_lock(7)", "DISCARD ALL"),
+        ("BEGIN; SELECT pg_advisory_xact_lock(7)", "ROLLBACK"),
+    ] {
+        let world = World::new();
+        let (one, other) = (world.client().await, world.client().await);
+        query(&one, take).await;
+        assert_eq!(query(&other, "SELECT pg_try_advisory_lock(7)").await, ["f"], "{take}");
+        let other = waiting(&world, other, "SELECT pg_advisory_lock(7)").await;
+        query(&one, give_back).await;
+        assert_eq!(other.await.unwrap().0, None, "{take}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_advisory_lock_goes_with_its_client_and_one_of_a_transaction_with_its_statement() {
+    let world = World::new();
+    let (one, other) = (world.client().await, world.client().await);
+    query(&one, "SELECT pg_advisory_xact_lock(7)").await;
+    assert_eq!(query(&other, "SELECT pg_try_advisory_lock(7)").await, ["t"]);
+    query(&one, "SELECT pg_advisory_lock(8)").await;
+    let other = waiting(&world, other, "SELECT pg_advisory_lock(8)").await;
+    drop(one);
+    assert_eq!(other.await.unwrap().0, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_circle_over_a_row_and_an_advisory_lock_is_found() {
+    let (world, one, other) = accounts().await;
+    query(&one, "BEGIN").await;
+    query(&one, ADD_10).await;
+    query(&other, "SELECT pg_advisory_lock(7)").await;
+    query(&other, "BEGIN").await;
+    let other = waiting(&world, other, ADD_10).await;
+    assert_eq!(failure(&one, "SELECT pg_advisory_lock(7)").await, "40P01");
+    query(&one, "ROLLBACK").await;
+    assert_eq!(other.await.unwrap().0, None);
+}
+
 /// Eight clients that change two rows each, in the same order, in transactions of their own: nothing fails, and nothing
 /// is lost.
 #[tokio::test(flavor = "multi_thread")]
