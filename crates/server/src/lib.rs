@@ -35,6 +35,7 @@ mod sequences;
 mod sql;
 mod tls;
 mod values;
+mod views;
 
 pub use access::Logins;
 pub use bound::BoundServer;

@@ -64,6 +64,7 @@ mod worker;
 mod write_set;
 
 pub use changes::{Changes, RowChange};
+pub use definitions::Identities;
 pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;
 pub use indexes::NewIndex;
