@@ -102,7 +102,8 @@ fn tables_that_are_not_logged_are_sound_and_empty() {
 fn every_kind_of_definition_is_known() {
     use onrush::{
         ColumnDefinition, DataType, Database, KeyStrategy, NewForeignKey, NewIndex, Options,
-        ReferentialAction, SequenceDefinition, SequenceOwner, TableDefinition,
+        ReferentialAction, SequenceDefinition, SequenceOwner, TableDefinition, ViewColumnKind,
+        ViewDefinition, ViewSource,
     };
     let disk = MemoryDisk::new();
     let shared = std::sync::Arc::new(disk.clone());
@@ -141,6 +142,13 @@ fn every_kind_of_definition_is_known() {
     };
     let sequence = TableDefinition::builder("numbers").sequence(sequence).build().unwrap();
     database.create_table(sequence).unwrap();
+    let view = ViewDefinition {
+        query: "SELECT id FROM authors".into(),
+        sources: vec![ViewSource { table: authors.id(), columns: vec![0, 1], used: vec![0] }],
+        kinds: vec![(0, ViewColumnKind::Array)],
+    };
+    let view = TableDefinition::builder("views").column(number("ids")).view(view).build().unwrap();
+    database.create_table(view).unwrap();
     assert_eq!(check_disk(&MemoryDisk::copy(&disk)).findings, []);
     database.checkpoint().unwrap();
     database.close().unwrap();

@@ -100,7 +100,8 @@ pub use onrush_types::{
     EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
     IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy, NeedsNoRows, ROW_ID, ReferentialAction,
     RowView, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder,
-    TableChange, TableDefinition, TypeError, Uniqueness, Uuid, Value,
+    TableChange, TableDefinition, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value,
+    ViewColumnKind, ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{
@@ -108,11 +109,12 @@ pub use options::{
 };
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
-    AdvisoryLocks, AdvisoryScope, Changes, CommitToken, GeneratedValues, KeyRange, NewForeignKey, NewIndex, RowChange,
-    RowLockOutcome, Savepoint, Scan, ScanOptions, Session, Snapshot, Transaction,
+    AdvisoryLocks, AdvisoryScope, Changes, CommitToken, GeneratedValues, Identities, KeyRange,
+    NewForeignKey, NewIndex, RowChange, RowLockOutcome, Savepoint, Scan, ScanOptions, Session,
+    Snapshot, Transaction,
 };
-pub use status::RowLock;
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
+pub use status::RowLock;
 pub use tree::Direction;
 
 /// One row: a value for each column, in the order of the table's definition.

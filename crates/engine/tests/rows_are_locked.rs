@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use common::Fixture;
 use onrush::{
-    ColumnDefinition, DataType, Database, Error, NewIndex, RowLock, RowLockOutcome,
-    Session, Table, TableDefinition, Transaction, Waiting,
+    ColumnDefinition, DataType, Database, Error, NewIndex, RowLock, RowLockOutcome, Session, Table,
+    TableDefinition, Transaction, Waiting,
 };
 
 const ONE: [onrush::Value<'static>; 1] = [onrush::Value::Int64(1)];

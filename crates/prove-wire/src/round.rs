@@ -190,7 +190,8 @@ impl Round {
                 violation!("a client cannot be made delayed");
             }
             // The round goes on with one statement at a time, so nobody would end who is waited for for long.
-            let told = "SET default_transaction_isolation = 'repeatable read'; SET lock_timeout = '1ms'";
+            let told =
+                "SET default_transaction_isolation = 'repeatable read'; SET lock_timeout = '1ms'";
             if client.ask(told).is_err() {
                 violation!("a client cannot be told how to wait");
             }

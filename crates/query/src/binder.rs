@@ -15,11 +15,13 @@ use datafusion::sql::sqlparser::ast::{
     NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, SetOperator, Spanned, Values, With,
 };
+use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
+use crate::resolved::ResolvedNames;
 use crate::syntax::{folded, name_of};
 use crate::types::ColumnType;
 use clauses::Items;
@@ -51,18 +53,21 @@ pub(crate) fn bind(
     relations: &dyn Relations,
     declared: &[Option<ColumnType>],
 ) -> Result<Option<QueryError>> {
-    let mut binder = Binder {
-        engine,
-        relations,
-        declared,
-        named: Vec::new(),
-        windows: Vec::new(),
-        sources: 0,
-        is_second: false,
-        suspect: None,
-    };
+    let mut binder = Binder::new(engine, relations, declared);
     binder.query(query, None)?;
     Ok(binder.suspect)
+}
+
+/// What the names of a query mean; as [`bind`].
+pub(crate) fn resolve(
+    engine: &QueryEngine,
+    query: &Query,
+    relations: &dyn Relations,
+) -> Result<ResolvedNames> {
+    let mut binder = Binder::new(engine, relations, &[]);
+    binder.resolved = Some(ResolvedNames::default());
+    binder.query(query, None)?;
+    Ok(binder.resolved.unwrap_or_default())
 }
 
 struct Binder<'b> {
@@ -80,13 +85,35 @@ struct Binder<'b> {
     is_second: bool,
     /// An operator that PostgreSQL has not.
     suspect: Option<QueryError>,
+    /// What names mean, where somebody wants to know.
+    resolved: Option<ResolvedNames>,
+}
+
+impl<'b> Binder<'b> {
+    fn new(
+        engine: &'b QueryEngine,
+        relations: &'b dyn Relations,
+        declared: &'b [Option<ColumnType>],
+    ) -> Binder<'b> {
+        Binder {
+            engine,
+            relations,
+            declared,
+            named: Vec::new(),
+            windows: Vec::new(),
+            sources: 0,
+            is_second: false,
+            suspect: None,
+            resolved: None,
+        }
+    }
 }
 
 impl Binder<'_> {
     /// A query with all its clauses; its columns.
     fn query(&mut self, query: &Query, outer: Option<&Scope<'_>>) -> Result<Columns> {
         // Of what is never there, it does not matter what it is asked for.
-        if is_surely_empty(&query.body, self.relations) {
+        if self.resolved.is_none() && is_surely_empty(&query.body, self.relations) {
             return Ok(None);
         }
         let before = self.named.len();
@@ -250,6 +277,16 @@ impl Binder<'_> {
         Ok(items.columns())
     }
 
+    /// `*` stands for these columns, and for more where the relations are not told.
+    fn star(&mut self, place: Span, columns: &[scope::Column], is_open: bool) {
+        let Some(names) = &mut self.resolved else { return };
+        columns.iter().for_each(|column| names.use_column(column.identity));
+        if !is_open {
+            let star = |column: &scope::Column| (column.relation.clone(), column.name.clone());
+            names.add_star(place, columns.iter().map(star).collect());
+        }
+    }
+
     /// The columns of an answer.
     fn items<'s>(&mut self, items: &'s [SelectItem], scope: &Scope<'_>) -> Result<Items<'s>> {
         let mut all = Items::default();
@@ -273,6 +310,7 @@ impl Binder<'_> {
                     for column in &scope.space.columns {
                         column.check_side(span)?;
                     }
+                    self.star(span, &scope.space.columns, scope.space.is_open);
                     all.extend(&scope.space.columns, span);
                     all.is_open |= scope.space.is_open;
                 }
@@ -286,7 +324,10 @@ impl Binder<'_> {
                     let span = parts[0].span;
                     let (_, source) = scope.source(front.last().copied(), relation, span)?;
                     match &source.columns {
-                        Some(columns) => all.extend(columns, span),
+                        Some(columns) => {
+                            self.star(span, columns, false);
+                            all.extend(columns, span);
+                        }
                         None => all.is_open = true,
                     }
                 }
@@ -323,7 +364,7 @@ fn check_width(
 }
 
 /// Where the first column of a body stands.
-fn first_item(body: &SetExpr) -> datafusion::sql::sqlparser::tokenizer::Span {
+fn first_item(body: &SetExpr) -> Span {
     match body {
         SetExpr::Select(select) => select.projection.first().map(Spanned::span),
         SetExpr::Query(query) => Some(first_item(&query.body)),
@@ -333,5 +374,5 @@ fn first_item(body: &SetExpr) -> datafusion::sql::sqlparser::tokenizer::Span {
         }
         _ => None,
     }
-    .unwrap_or_else(datafusion::sql::sqlparser::tokenizer::Span::empty)
+    .unwrap_or_else(Span::empty)
 }

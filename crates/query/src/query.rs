@@ -29,6 +29,7 @@ use crate::table::{MadeTable, StoredTable};
 use crate::types::{ColumnType, answer_type, column_type, field};
 use crate::typing::{Types, with_types};
 use crate::values::{numeric_scalar, scalar};
+use crate::view::ViewSource;
 use crate::{nothing, scalar, syntax};
 
 /// A column of an answer.
@@ -86,6 +87,16 @@ impl QueryEngine {
         relations: &dyn Relations,
         declared: &[Option<ColumnType>],
     ) -> Result<(LogicalPlan, Vec<FieldRef>)> {
+        self.typed(self.untyped(query, relations, declared)?, declared)
+    }
+
+    /// The plan as DataFusion has it of the words alone.
+    pub(crate) fn untyped(
+        &self,
+        query: ast::Query,
+        relations: &dyn Relations,
+        declared: &[Option<ColumnType>],
+    ) -> Result<LogicalPlan> {
         let names = Names { state: &self.state, relations };
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
         let planner = SqlToRel::new_with_options(&names, options);
@@ -94,7 +105,14 @@ impl QueryEngine {
         let mut context = PlannerContext::new()
             .with_prepare_param_data_types(declared.iter().map(known).collect());
         let statement = ast::Statement::Query(Box::new(query));
-        let plan = planner.sql_statement_to_plan_with_context(statement, &mut context)?;
+        Ok(planner.sql_statement_to_plan_with_context(statement, &mut context)?)
+    }
+
+    pub(crate) fn typed(
+        &self,
+        plan: LogicalPlan,
+        declared: &[Option<ColumnType>],
+    ) -> Result<(LogicalPlan, Vec<FieldRef>)> {
         let plan = with_types(plan)?;
         let parameters = parameters(&plan, declared)?;
         let analyzer = self.state.analyzer();
@@ -265,6 +283,10 @@ impl ContextProvider for Names<'_> {
                 let all = (0..table.definition().columns().len()).collect();
                 provider_as_source(Arc::new(StoredTable::new(table, all)))
             }
+            Relation::Columns(table, positions) => {
+                provider_as_source(Arc::new(StoredTable::new(table, positions)))
+            }
+            Relation::View(view) => Arc::new(ViewSource::new(view)),
             Relation::Made(rows) => provider_as_source(Arc::new(MadeTable::new(rows))),
         })
     }

@@ -8,6 +8,7 @@ use onrush::{Row, Table};
 use crate::error::Result;
 use crate::statement::Statement;
 use crate::types::ColumnType;
+use crate::view::View;
 
 /// Something with rows.
 #[derive(Clone)]
@@ -16,6 +17,10 @@ pub enum Relation {
     Table(Table),
     /// A table of the database with all its columns, for a statement that must know which row is which.
     TableWithRowIds(Table),
+    /// A table of the database with the columns at these positions.
+    Columns(Table, Vec<usize>),
+    /// A query that stands here.
+    View(Arc<View>),
     /// Rows that are made when a statement asks for them.
     Made(Arc<dyn MadeRows>),
 }

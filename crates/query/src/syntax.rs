@@ -478,8 +478,11 @@ fn name_items(items: &mut [SelectItem]) {
             }
             SelectItem::ExprWithAlias { expr, alias } => {
                 let label = folded(alias);
-                // The first of those called alike keeps its name.
-                if seen.insert(format!(" alias {label}")) {
+                // The first of those called alike keeps its name. DataFusion takes no note of a column's own.
+                let is_own = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+                    && name_of(expr).as_ref() == Some(&label);
+                let key = if is_own { expr.to_string() } else { format!(" alias {label}") };
+                if seen.insert(key) {
                     continue;
                 }
                 (expr.clone(), label)

@@ -25,7 +25,11 @@ enum Call {
 
 const FUNCTIONS: [(&str, &str, Call); 5] = [
     ("pg_advisory_lock", "pg_advisory_lock_shared", Call::Lock(AdvisoryScope::Session)),
-    ("pg_advisory_xact_lock", "pg_advisory_xact_lock_shared", Call::Lock(AdvisoryScope::Transaction)),
+    (
+        "pg_advisory_xact_lock",
+        "pg_advisory_xact_lock_shared",
+        Call::Lock(AdvisoryScope::Transaction),
+    ),
     ("pg_try_advisory_lock", "pg_try_advisory_lock_shared", Call::TryLock(AdvisoryScope::Session)),
     (
         "pg_try_advisory_xact_lock",
@@ -72,15 +76,14 @@ impl ClientLocks {
             SqlError::new(state::UNDEFINED_FUNCTION, message)
         })?;
         match call {
-            Call::Lock(scope) => match self.locks.lock(&key, is_shared, scope).map_err(SqlError::from)
-            {
-                Ok(()) => Ok(Value::from("")),
-                Err(error) if error.is_interrupted() => Err(self.patience.given_up()),
-                Err(error) => Err(error),
-            },
-            Call::TryLock(scope) => {
-                Ok(Value::Boolean(self.locks.try_lock(&key, is_shared, scope)))
+            Call::Lock(scope) => {
+                match self.locks.lock(&key, is_shared, scope).map_err(SqlError::from) {
+                    Ok(()) => Ok(Value::from("")),
+                    Err(error) if error.is_interrupted() => Err(self.patience.given_up()),
+                    Err(error) => Err(error),
+                }
             }
+            Call::TryLock(scope) => Ok(Value::Boolean(self.locks.try_lock(&key, is_shared, scope))),
             Call::Unlock => Ok(Value::Boolean(self.locks.unlock(&key, is_shared))),
         }
     }

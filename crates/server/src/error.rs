@@ -80,6 +80,7 @@ pub(crate) mod state {
     pub(crate) const RESERVED_NAME: &str = "42939";
     pub(crate) const INVALID_COLUMN_REFERENCE: &str = "42P10";
     pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
+    pub(crate) const INVALID_OBJECT_DEFINITION: &str = "42P17";
     pub(crate) const INDETERMINATE_DATATYPE: &str = "42P18";
     pub(crate) const DISK_FULL: &str = "53100";
     pub(crate) const OUT_OF_MEMORY: &str = "53200";

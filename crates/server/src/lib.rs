@@ -36,6 +36,7 @@ mod sequences;
 mod sql;
 mod tls;
 mod values;
+mod views;
 
 pub use access::Logins;
 pub use bound::BoundServer;

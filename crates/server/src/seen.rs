@@ -102,7 +102,7 @@ impl Seen {
         }
     }
 
-    /// The engine's names of all tables and sequences of users.
+    /// The engine's names of all tables, sequences and views of users.
     pub(crate) fn names(&self) -> Vec<String> {
         let names: Vec<String> = match &self.own {
             None => self.database.tables().iter().map(|table| table.name().to_owned()).collect(),
@@ -111,7 +111,7 @@ impl Seen {
         names.into_iter().filter(|name| !is_reserved(name)).collect()
     }
 
-    /// All tables and sequences of users, by name.
+    /// All tables, sequences and views of users, by name.
     pub(crate) fn relations(&self) -> Vec<Table> {
         // One that was dropped just now is left out.
         self.names().iter().filter_map(|name| self.table(name).ok()).collect()
@@ -120,8 +120,20 @@ impl Seen {
     /// All tables of users, by name.
     pub(crate) fn tables(&self) -> Vec<Table> {
         let mut tables = self.relations();
-        tables.retain(|table| table.definition().sequence().is_none());
+        tables.retain(|table| table.definition().is_table());
         tables
+    }
+
+    /// All views of users, by name.
+    pub(crate) fn views(&self) -> Vec<Table> {
+        let mut tables = self.relations();
+        tables.retain(|table| table.definition().view().is_some());
+        tables
+    }
+
+    /// The table, sequence or view that the engine knows by a number.
+    pub(crate) fn numbered(&self, number: u32) -> Option<Table> {
+        self.relations().into_iter().find(|table| table.id() == number)
     }
 
     /// All sequences of users, by name.

@@ -40,7 +40,7 @@ pub use schema::{
     EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
     IndexDefinition, IndexedColumn, KeyOrder, NeedsNoRows, ROW_ID, ReferencedKey,
     ReferentialAction, Schema, SequenceDefinition, SequenceOwner, TIE, TableBuilder, TableChange,
-    TableDefinition, Uniqueness,
+    TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition, ViewSource,
 };
 pub use value::Value;
 

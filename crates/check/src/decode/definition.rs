@@ -6,7 +6,7 @@ use onrush_types::{DataType, KeyStrategy};
 use super::field::Rule;
 use super::indexes::{self, EntriesOf, Index};
 use super::input::Input;
-use super::links;
+use super::{links, views};
 
 const NAME_BYTES_MAX: usize = 128;
 const COLUMNS_MAX: u16 = 1024;
@@ -86,7 +86,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=7).contains(&format) {
+    if !(1..=8).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -115,7 +115,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=7, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=8, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -140,8 +140,11 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         6.. => indexes::read(&mut input, live)?,
         _ => (Vec::new(), None),
     };
-    if format > 6 && !links::read(&mut input, live)? {
+    if format > 6 && !links::read(&mut input, live)? && format == 7 {
         return Err("a table without foreign keys is of a format with them");
+    }
+    if format == 8 {
+        views::read(&mut input, live)?;
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {

@@ -18,6 +18,7 @@ pub(crate) mod row;
 pub(crate) mod run_head;
 pub(crate) mod slot;
 pub(crate) mod superblock;
+mod views;
 
 /// The format version of all files.
 pub(crate) const FORMAT_VERSION: u32 = 1;

@@ -17,4 +17,4 @@ pub(crate) use reference::{Reference, Referenced, Search};
 pub(crate) use reference_locks::{HeldReferences, ReferenceLock, ReferenceLocks, Wanted};
 pub(crate) use relations::Relations;
 pub(crate) use sequence::Sequence;
-pub(crate) use table::{Catalog, CatalogChange, TableEntry};
+pub(crate) use table::{Catalog, CatalogChange, Restart, TableEntry};

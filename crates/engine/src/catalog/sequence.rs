@@ -195,6 +195,15 @@ impl Sequence {
         Ok(())
     }
 
+    /// Goes on where another counter stands, whatever was handed out. That one's mark is durable, or below this one's.
+    pub(crate) fn go_on_as(&self, other: &Sequence) {
+        let next = other.handed_out();
+        let mut numbers = self.numbers.lock();
+        *numbers = Numbers { next, least: next, unused: BTreeMap::new() };
+        self.reserved.fetch_max(other.reserved(), Ordering::AcqRel);
+        self.restarts.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Makes a higher mark durable; `numbers` is held.
     fn reserve(
         &self,

@@ -43,6 +43,27 @@ pub(crate) struct TableEntry {
     pub(super) indexes: OnceLock<Box<[Index]>>,
 }
 
+/// An identity that begins anew.
+pub(crate) struct Restart {
+    known: Arc<Sequence>,
+    own: Arc<Sequence>,
+    /// The number of its column.
+    pub(crate) column: usize,
+}
+
+impl Restart {
+    /// The mark of its numbers, if that is higher than the one that is known.
+    pub(crate) fn higher_mark(&self) -> Option<u64> {
+        Some(self.own.reserved()).filter(|own| *own > self.known.reserved())
+    }
+
+    /// The transaction has committed: everyone goes on where it stands. Until the next start, from which on numbers go
+    /// on at the highest mark that there was.
+    pub(crate) fn apply(&self) {
+        self.known.go_on_as(&self.own);
+    }
+}
+
 impl TableEntry {
     /// A table that recovery finds, with its counters.
     pub(crate) fn new(
@@ -85,6 +106,35 @@ impl TableEntry {
     /// The same table and counters with the rows of another tree.
     pub(crate) fn over(&self, tree: &Arc<Tree>) -> Result<TableEntry> {
         self.with(Arc::clone(self.schema.definition()), Arc::clone(tree), Sequence::private)
+    }
+
+    /// The same table with the rows of another tree, and identities that begin anew.
+    pub(crate) fn begun_anew_over(&self, tree: &Arc<Tree>) -> Result<TableEntry> {
+        let definition = self.schema.definition();
+        let is_identity = |number: usize| {
+            definition.columns().iter().enumerate().any(|(at, column)| {
+                let is_it = definition.column_number(at) == number;
+                let strategy = &column.default;
+                is_it && matches!(strategy, DefaultValue::Key(KeyStrategy::Identity { .. }))
+            })
+        };
+        let schema = Schema::new(Arc::clone(definition))?;
+        TableEntry::around(self.id, schema, Arc::clone(tree), |number| {
+            let kept = self.numbered_sequence(number).filter(|_| !is_identity(number));
+            kept.unwrap_or_else(|| Arc::new(Sequence::private()))
+        })
+    }
+
+    /// Identities of a table that a transaction has let begin anew: the counter that others know, the transaction's own,
+    /// and the column's number.
+    pub(crate) fn begun_anew_in(&self, own: &TableEntry) -> Vec<Restart> {
+        let restart = |(column, counter): &(usize, Arc<Sequence>)| {
+            let number = own.column_number(*column);
+            let known = self.numbered_sequence(number)?;
+            let is_other = !Arc::ptr_eq(&known, counter) && counter.is_private();
+            is_other.then(|| Restart { known, own: Arc::clone(counter), column: number })
+        };
+        own.sequences.iter().filter_map(restart).collect()
     }
 
     fn with(

@@ -20,7 +20,7 @@ use super::large::LargeCommit;
 use super::transaction::Transaction;
 use super::worker::Worker;
 use super::write_set::Writes;
-use crate::catalog::{CatalogChange, TableEntry};
+use crate::catalog::{CatalogChange, Restart, TableEntry};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
@@ -43,6 +43,8 @@ struct Definitions {
     /// Tables that the commit makes together with rows: a snapshot that does not see the rows must not
     /// take the table for an empty one.
     with_rows: Vec<Arc<TableEntry>>,
+    /// Identities that begin anew for everyone.
+    restarts: Vec<Restart>,
 }
 
 impl Definitions {
@@ -96,6 +98,12 @@ impl Definitions {
             self.records.push(definition_record(RecordKind::TruncateTable, &objects, &[]));
             self.fresh.push(Arc::clone(now));
             self.emptied.push((Arc::clone(&before.tree), Arc::clone(&now.tree)));
+            for restart in before.begun_anew_in(now) {
+                let mark = restart.higher_mark();
+                let record = mark.map(|mark| sequence_record(before.id, restart.column, mark));
+                self.records.extend(record);
+                self.restarts.push(restart);
+            }
         }
         if is_altered {
             self.define(RecordKind::AlterTable, now.object()?, now);
@@ -187,6 +195,8 @@ impl Transaction<'_> {
         let (end, resolved) = published?;
         resolved?;
         own.keep_trees();
+        // Nobody else writes to these tables yet. Not under the lock: who has a counter may wait for log space.
+        definitions.restarts.iter().for_each(Restart::apply);
         for tree in &definitions.dropped {
             tree.clear(&engine, &worker.recorder, None);
         }

@@ -29,6 +29,15 @@ use crate::error::{Error, Result};
 use crate::tree::Tree;
 use crate::units::ObjectId;
 
+/// What becomes of the identities of a table that is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identities {
+    /// They go on where they are.
+    GoOn,
+    /// They begin anew.
+    BeginAnew,
+}
+
 /// See the module. Dropped, it gives everything back that no commit has taken.
 pub(super) struct OwnDefinitions {
     engine: Arc<Engine>,
@@ -79,11 +88,7 @@ impl Remembered {
 }
 
 impl OwnDefinitions {
-    fn new(
-        engine: &Arc<Engine>,
-        recorder: &Arc<Recorder>,
-        number: u64,
-    ) -> OwnDefinitions {
+    fn new(engine: &Arc<Engine>, recorder: &Arc<Recorder>, number: u64) -> OwnDefinitions {
         OwnDefinitions {
             engine: Arc::clone(engine),
             recorder: Arc::clone(recorder),
@@ -384,15 +389,17 @@ impl Transaction<'_> {
         let entry = self.lock_entry(name)?;
         check_is_table(&entry)?;
         self.check_rows_unreferenced(&entry, &[])?;
-        self.empty_table(&entry)
+        self.empty_table(&entry, Identities::GoOn)
     }
 
     /// Removes all rows of several tables, which may reference each other, as
-    /// [`truncate_table`](Self::truncate_table) does.
+    /// [`truncate_table`](Self::truncate_table) does; their identities go on, or begin anew. These do so for everyone
+    /// when the transaction commits, until the next start, from which on they go on behind the highest that was
+    /// ever reached.
     ///
     /// # Errors
     /// As [`truncate_table`](Self::truncate_table); a table of others than these whose rows reference one of them.
-    pub fn truncate_tables(&mut self, names: &[String]) -> Result<()> {
+    pub fn truncate_tables(&mut self, names: &[String], identities: Identities) -> Result<()> {
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
             entries.push(self.lock_entry(name)?);
@@ -401,29 +408,32 @@ impl Transaction<'_> {
             check_is_table(entry)?;
             self.check_rows_unreferenced(entry, names)?;
         }
-        entries.iter().try_for_each(|entry| self.empty_table(entry).map(drop))
+        entries.iter().try_for_each(|entry| self.empty_table(entry, identities).map(drop))
     }
 
-    fn empty_table(&mut self, entry: &Arc<TableEntry>) -> Result<Table> {
+    fn empty_table(&mut self, entry: &Arc<TableEntry>, identities: Identities) -> Result<Table> {
         for index in entry.schema.definition().indexes() {
             if let Some(entries) = self.as_seen(index.entries) {
-                let emptied = self.emptied(&entries)?;
+                let emptied = self.emptied(&entries, Identities::GoOn)?;
                 self.own_definitions().put(&entries, Some(emptied));
             }
         }
-        let emptied = self.emptied(entry)?;
+        let emptied = self.emptied(entry, identities)?;
         self.put_indexed(entry, &emptied)?;
         Ok(self.handle(emptied))
     }
 
     /// The same table without rows, in a tree of its own.
-    fn emptied(&mut self, entry: &TableEntry) -> Result<Arc<TableEntry>> {
+    fn emptied(&mut self, entry: &TableEntry, identities: Identities) -> Result<Arc<TableEntry>> {
         let engine = Arc::clone(self.engine());
         let tree = Tree::new(&engine, engine.catalog.new_object()?, entry.tree.is_logged());
         tree.set_version(entry.schema.version());
         let tree = Arc::new(tree);
         self.own_definitions().made.push(Arc::clone(&tree));
-        Ok(Arc::new(entry.over(&tree)?))
+        Ok(Arc::new(match identities {
+            Identities::GoOn => entry.over(&tree)?,
+            Identities::BeginAnew => entry.begun_anew_over(&tree)?,
+        }))
     }
 
     /// Changes a table: all of `changes`, in their order, or none; for everyone else when the transaction

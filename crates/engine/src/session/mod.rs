@@ -67,6 +67,7 @@ mod write_set;
 
 pub use advisory_locks::{AdvisoryLocks, AdvisoryScope};
 pub use changes::{Changes, RowChange};
+pub use definitions::Identities;
 pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;
 pub use indexes::NewIndex;

@@ -13,8 +13,8 @@ use onrush_log::Lsn;
 use onrush_types::Value;
 use onrush_waits::Phase;
 
-use super::session::Session;
 use super::savepoint::Savepoint;
+use super::session::Session;
 use super::snapshot::HeldLsn;
 use super::transaction::Transaction;
 use super::write_set::RowKey;

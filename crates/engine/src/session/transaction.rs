@@ -428,7 +428,11 @@ impl<'s> Transaction<'s> {
     }
 
     /// Runs one call from outside, so that its time is known.
-    pub(super) fn call<T>(&mut self, last: Phase, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn call<T>(
+        &mut self,
+        last: Phase,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.session.worker.recorder.begin_call();
         let outcome = work(self);
         self.session.worker.recorder.end_call(last);

@@ -6,8 +6,8 @@
 //!
 //! A transaction that gets large takes its rows out from time to time (`large.rs`).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onrush_log::Lsn;
 

@@ -226,7 +226,11 @@ impl RowLocks {
     }
 
     /// Whom an owner that waits for the row waits for.
-    pub(crate) fn in_the_way(&self, owner: LockOwnerNumber, row: LockedRow) -> Vec<LockOwnerNumber> {
+    pub(crate) fn in_the_way(
+        &self,
+        owner: LockOwnerNumber,
+        row: LockedRow,
+    ) -> Vec<LockOwnerNumber> {
         let locked = self.shard(row).locked.lock();
         let Some(there) = locked.get(&row) else { return Vec::new() };
         let Some(at) = there.queue.iter().position(|queued| queued.owner == owner) else {

@@ -84,7 +84,8 @@ impl Tree {
         since: Lsn,
         own: Option<u64>,
     ) -> Result<(), Refusal> {
-        let (id, leaf) = self.latch_exclusive(trees, seat.recorder, None, (head(key), key), object)?;
+        let (id, leaf) =
+            self.latch_exclusive(trees, seat.recorder, None, (head(key), key), object)?;
         let mut placing = Placing { trees, id, leaf, half: None, purpose: Purpose::NewRows };
         let found = placing.find_or_fetch(self, seat, key, false)?;
         match found.intent {

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::Binder;
 use super::calls::refuse_rows;
-use super::scope::{Found, Scope};
+use super::scope::{Column, Found, Scope};
 use super::types::Type;
 use crate::error::{QueryError, Result};
 
@@ -64,18 +64,14 @@ impl Binder<'_> {
         if self.is_grouped(expression, scope) {
             return Ok(Type::Untold);
         }
-        let of = |found: Found<'_>| match found {
-            Found::Column(column) => column.data_type,
-            Found::Other => Type::Untold,
-        };
         Ok(match expression {
             Expr::Identifier(name) if is_keyword(name, "current_schema") => Type::TEXT,
             Expr::Identifier(name) if is_keyword(name, "default") => {
                 let message = "DEFAULT beside values that are computed is not supported".to_owned();
                 return Err(QueryError::NotSupported { message });
             }
-            Expr::Identifier(name) => of(scope.column(name)?),
-            Expr::CompoundIdentifier(parts) => of(scope.qualified(parts)?),
+            Expr::Identifier(name) => self.found(scope.column(name)?, scope),
+            Expr::CompoundIdentifier(parts) => self.found(scope.qualified(parts)?, scope),
             Expr::Value(constant) => match &constant.value {
                 Value::Placeholder(id) => self.parameter(id),
                 other => Type::of_constant(other),
@@ -150,6 +146,29 @@ impl Binder<'_> {
                 type_of(other)
             }
         })
+    }
+
+    /// The type of what a name stands for, which is used here.
+    fn found(&mut self, found: Found<'_>, scope: &Scope<'_>) -> Type {
+        match found {
+            Found::Column(column) => {
+                self.use_column(column);
+                column.data_type
+            }
+            Found::Other => {
+                if let Some(names) = &mut self.resolved {
+                    // Whose row it is does not matter much.
+                    scope.sources_in_sight().for_each(|source| names.use_all(source.number));
+                }
+                Type::Untold
+            }
+        }
+    }
+
+    pub(super) fn use_column(&mut self, column: &Column) {
+        if let Some(names) = &mut self.resolved {
+            names.use_column(column.identity);
+        }
     }
 
     /// An expression that has to be true or false.

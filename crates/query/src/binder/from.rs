@@ -11,6 +11,7 @@ use super::scope::{Column, Scope, Source, Space};
 use super::types::Type;
 use super::{Binder, Columns};
 use crate::error::{QueryError, Result};
+use crate::query::QueryColumn;
 use crate::relation::Relation;
 use crate::syntax::{array_of, folded};
 
@@ -80,6 +81,7 @@ impl Binder<'_> {
             JoinConstraint::Using(names) => {
                 let name = |name: &ObjectName| name.0.last().and_then(word);
                 let names: Vec<String> = names.iter().filter_map(name).collect();
+                self.use_common(&left, &right, &names);
                 merged(left, right, &names, kept)
             }
             JoinConstraint::Natural => {
@@ -90,7 +92,17 @@ impl Binder<'_> {
                     .filter(is_common)
                     .map(|column| column.name.clone())
                     .collect();
+                self.use_common(&left, &right, &names);
                 merged(left, right, &names, kept)
+            }
+        }
+    }
+
+    /// Columns of these names are compared.
+    fn use_common(&mut self, left: &Space, right: &Space, names: &[String]) {
+        for name in names {
+            for column in left.named(name).chain(right.named(name)) {
+                self.use_column(column);
             }
         }
     }
@@ -165,7 +177,7 @@ impl Binder<'_> {
         let span = name.0.first().map_or_else(Span::empty, span_of);
         let relation =
             self.relations.find(schema.as_deref(), &table).map_err(|error| error.at(span))?;
-        let (columns, key) = match relation {
+        let (columns, key): (Vec<(String, Type)>, Vec<usize>) = match relation {
             Relation::Table(table) => {
                 let definition = table.definition();
                 let shown: Vec<usize> = definition.shown_columns().collect();
@@ -183,14 +195,33 @@ impl Binder<'_> {
                     .map(|column| (column.name.clone(), Type::Known(column.data_type.into())));
                 (column.collect(), Vec::new())
             }
+            Relation::Columns(table, positions) => {
+                let column = |at: &usize| {
+                    let column = &table.definition().columns()[*at];
+                    (column.name.clone(), Type::Known(column.data_type.into()))
+                };
+                let place = |key: &usize| positions.iter().position(|at| at == key);
+                let key = table.definition().primary_key().iter().map(place);
+                let key: Option<Vec<usize>> = key.collect();
+                (positions.iter().map(column).collect(), key.unwrap_or_default())
+            }
+            Relation::View(view) => {
+                let column =
+                    |column: &QueryColumn| (column.name.clone(), Type::Known(column.column_type));
+                (view.columns().iter().map(column).collect(), Vec::new())
+            }
             Relation::Made(rows) => {
                 let columns = rows.columns().into_iter();
                 let column = columns.map(|(name, own)| (name.to_owned(), Type::Known(own)));
                 (column.collect(), Vec::new())
             }
         };
+        let count = columns.len();
         let mut space = self.source(alias, &table, Some(columns))?;
         for source in &mut space.sources {
+            if let Some(names) = &mut self.resolved {
+                names.add_relation(source.number, span, count);
+            }
             source.key.clone_from(&key);
             source.table = alias.is_some().then(|| table.clone());
             source.schema = Some(schema.clone().unwrap_or_else(|| "public".to_owned()));

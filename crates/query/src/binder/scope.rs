@@ -157,6 +157,11 @@ impl<'o> Scope<'o> {
         std::iter::successors(Some(self), |scope| scope.outer)
     }
 
+    /// Relations that can be named.
+    pub(super) fn sources_in_sight(&self) -> impl Iterator<Item = &Source> {
+        self.around().flat_map(|scope| &scope.space.sources)
+    }
+
     /// `column`.
     pub(super) fn column(&self, name: &Ident) -> Result<Found<'_>> {
         let (level, found) = self.find(name)?;

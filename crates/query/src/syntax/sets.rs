@@ -1,9 +1,11 @@
 //! Functions that make rows, each of the array that another function makes.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, ObjectName, Query, SelectItem, VisitMut, VisitorMut,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Query, SelectItem, VisitMut, VisitorMut,
 };
 
 use super::call;
@@ -27,14 +29,28 @@ pub(crate) fn array_of(function: &str) -> Option<(&'static str, &str)> {
 
 /// Writes functions that make rows among the columns of an answer as DataFusion knows them.
 pub(super) fn in_columns(items: &mut [SelectItem]) {
+    let mut unfolder = Unfolder { depth: 0, unfolded: HashMap::new() };
     for item in items {
-        let _: ControlFlow<()> = item.visit(&mut Unfolder { depth: 0 });
+        let _: ControlFlow<()> = item.visit(&mut unfolder);
     }
 }
 
 struct Unfolder {
     /// How many queries inside of the answer's.
     depth: usize,
+    /// How often each array stands there.
+    unfolded: HashMap<String, usize>,
+}
+
+impl Unfolder {
+    /// The rows of an array. One that comes again is written so that it differs: DataFusion takes equal ones for
+    /// a name that stands twice.
+    fn rows(&mut self, array: Expr) -> Expr {
+        let count = self.unfolded.entry(array.to_string()).or_default();
+        let apart = (0..*count).fold(array, |array, _| call("coalesce", array));
+        *count += 1;
+        call("unnest", apart)
+    }
 }
 
 impl VisitorMut for Unfolder {
@@ -54,6 +70,10 @@ impl VisitorMut for Unfolder {
         if let (0, Expr::Function(function)) = (self.depth, &*expression) {
             let name = function.name.to_string().to_lowercase();
             let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+            if let ("unnest", Some(array)) = (name, only_argument(function)) {
+                *expression = self.rows(array.clone());
+                return ControlFlow::Continue(());
+            }
             let array = match array_of(name) {
                 Some((array, _)) => array,
                 None if name == "generate_series" => "generate_series",
@@ -61,7 +81,7 @@ impl VisitorMut for Unfolder {
             };
             let mut function = function.clone();
             function.name = ObjectName::from(vec![Ident::new(array)]);
-            let rows = call("unnest", Expr::Function(function));
+            let rows = self.rows(Expr::Function(function.clone()));
             *expression = match name {
                 "json_array_elements" => cast(rows, DataType::JSON),
                 "jsonb_array_elements" => cast(rows, DataType::JSONB),
@@ -69,6 +89,15 @@ impl VisitorMut for Unfolder {
             };
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The argument of a call that has nothing else.
+fn only_argument(call: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &call.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(argument),
+        _ => None,
     }
 }
 

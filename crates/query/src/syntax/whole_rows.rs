@@ -164,6 +164,11 @@ fn columns_of_relation(relation: &Relation) -> Vec<String> {
             let name = |at: usize| definition.columns()[at].name.clone();
             definition.shown_columns().map(name).collect()
         }
+        Relation::Columns(table, positions) => {
+            let all = table.definition().columns();
+            positions.iter().map(|at| all[*at].name.clone()).collect()
+        }
+        Relation::View(view) => view.columns().iter().map(|column| column.name.clone()).collect(),
         Relation::Made(rows) => {
             rows.columns().into_iter().map(|(name, _)| name.to_owned()).collect()
         }

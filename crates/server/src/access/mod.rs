@@ -27,7 +27,7 @@ pub(crate) use verifier::Verifier;
 
 use crate::error::{Result, SqlError, state};
 use crate::kept::Reads;
-use crate::schemas;
+use crate::{schemas, views};
 use verifier::Pretence;
 
 /// How the names of the tables of roles begin.
@@ -246,7 +246,7 @@ impl Access {
         if self.is_granted(who, right, table) {
             return Ok(());
         }
-        let what = if table.definition().sequence().is_some() { "sequence" } else { "table" };
+        let what = views::kind(table.definition());
         let table = table.name();
         let message = format!("permission denied for {what} {}", schemas::own_name(table));
         let hint = format!("A superuser can GRANT {} ON {table} TO {}.", right.name(), who.name);

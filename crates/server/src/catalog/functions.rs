@@ -91,7 +91,6 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     for name in [
         "shobj_description",
         "pg_get_statisticsobjdef_columns",
-        "pg_get_viewdef",
         "pg_get_partkeydef",
         "pg_get_triggerdef",
         "pg_tablespace_location",
@@ -102,6 +101,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     all.extend(super::comments::functions(database));
     all.extend(super::rights::functions(database));
     all.extend(super::sequences::functions(database));
+    all.extend(super::views::functions(database));
     all.extend(crate::sequences::functions(sequences));
     all.extend(crate::advisory::functions());
     all

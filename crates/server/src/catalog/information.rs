@@ -1,7 +1,7 @@
 //! `information_schema`: what the standard says about tables.
 
 use onrush::{CheckConstraint, DataType, Row, Table, Value};
-use onrush_query::Statement;
+use onrush_query::{ColumnType, Statement};
 
 use super::foreign_keys;
 use super::indexes::{self, Index};
@@ -10,8 +10,8 @@ use super::names;
 use super::{INFORMATION_SCHEMA, SystemTable};
 use crate::schemas;
 use crate::seen::Seen;
-use crate::sql::check_as_shown;
-use crate::values;
+use crate::sql::{Updatable, check_as_shown};
+use crate::{values, views};
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -38,14 +38,17 @@ pub(super) const ALL: &[SystemTable] = &[
         rows: |seen, statement| {
             let row = |table: &Table| {
                 let mut row = place(table, statement);
-                let kind = match names::is_temporary(table) {
-                    true => "LOCAL TEMPORARY",
-                    false => "BASE TABLE",
+                let is_view = table.definition().view().is_some();
+                let kind = match (is_view, names::is_temporary(table)) {
+                    (true, _) => "VIEW",
+                    (_, true) => "LOCAL TEMPORARY",
+                    _ => "BASE TABLE",
                 };
-                row.extend([kind.into(), "YES".into()]);
+                let is_written = !is_view || Updatable::of(seen, table).is_ok();
+                row.extend([kind.into(), word(is_written)]);
                 row
             };
-            seen.tables().iter().map(row).collect()
+            tables_and_views(seen).iter().map(row).collect()
         },
     },
     SystemTable {
@@ -71,7 +74,7 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |seen, statement| {
             let rows = |table: &Table| columns(seen, table, statement);
-            seen.tables().iter().flat_map(rows).collect()
+            tables_and_views(seen).iter().flat_map(rows).collect()
         },
     },
     SystemTable {
@@ -181,11 +184,24 @@ fn word(is_so: bool) -> Value<'static> {
     if is_so { "YES".into() } else { "NO".into() }
 }
 
+fn tables_and_views(seen: &Seen) -> Vec<Table> {
+    let mut all = seen.relations();
+    all.retain(|table| table.definition().sequence().is_none());
+    all
+}
+
 fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
     let definition = table.definition();
+    let is_written = definition.view().is_none() || Updatable::of(seen, table).is_ok();
     let number = |number: i32| Value::Int32(number);
-    let row = |(position, column): (usize, &onrush::ColumnDefinition)| {
-        let (length, precision, scale) = match column.data_type {
+    let row = |(at, position): (usize, usize)| {
+        let column = &definition.columns()[position];
+        let column_type = views::column_type(definition, position);
+        let own = match column_type {
+            ColumnType::Stored(data_type) => Some(data_type),
+            _ => None,
+        };
+        let (length, precision, scale) = match own.unwrap_or(DataType::Text) {
             DataType::Char(bytes) | DataType::Varchar(bytes) => {
                 (number(i32::from(bytes)), Value::Null, Value::Null)
             }
@@ -197,20 +213,23 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             DataType::Int64 => (Value::Null, number(64), number(0)),
             _ => (Value::Null, Value::Null, Value::Null),
         };
-        let written = values::type_name(column.data_type);
+        let written = match column_type {
+            ColumnType::Array(_) => "ARRAY".to_owned(),
+            other => values::name_of(other),
+        };
         let plain = written.split('(').next().unwrap_or_default().to_owned();
         let is_key = definition.primary_key().contains(&position);
         let mut row = place(table, statement);
         row.extend([
             column.name.clone().into(),
-            number(i32::try_from(position + 1).unwrap_or(i32::MAX)),
+            number(i32::try_from(at + 1).unwrap_or(i32::MAX)),
             names::default_of(seen, column).map_or(Value::Null, Value::from),
             word(column.nullable && !is_key),
             plain.into(),
             length,
             precision,
             scale,
-            crate::values::type_of(column.data_type).name().to_owned().into(),
+            names::udt_name(column_type).into(),
             word(names::is_identity(column)),
             match names::is_identity(column) {
                 true if column.is_always_generated => "ALWAYS".into(),
@@ -218,13 +237,11 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
                 false => Value::Null,
             },
             "NEVER".into(),
-            word(true),
+            word(is_written),
         ]);
         row
     };
-    let shown =
-        definition.shown_columns().map(|position| (position, &definition.columns()[position]));
-    shown.map(row).collect()
+    definition.shown_columns().enumerate().map(row).collect()
 }
 
 fn key_usage(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {

@@ -20,6 +20,7 @@ mod settings;
 mod tables;
 mod text_functions;
 mod types;
+mod views;
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,7 +59,8 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(roles::ALL)
         .chain(types::ALL)
         .chain(settings::ALL);
-    let more = constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL);
+    let more =
+        constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL).chain(views::ALL);
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 

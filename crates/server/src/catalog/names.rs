@@ -4,7 +4,7 @@ use onrush::{
     CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table, Value,
 };
 use onrush_query::ColumnType;
-use postgres_types::Type;
+use postgres_types::{Kind, Type};
 
 use super::foreign_keys;
 use super::indexes::{self, Index};
@@ -221,6 +221,7 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
         Type::NUMERIC => "numeric".to_owned(),
         known => match values::column_type_of(oid) {
             Some(ColumnType::Stored(data_type)) => values::type_name(data_type),
+            Some(ColumnType::Array(_)) => element_name(&known),
             _ => known.name().to_owned(),
         },
     };
@@ -233,6 +234,19 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
         Type::VARCHAR | Type::BPCHAR => format!("{plain}({modifier})"),
         _ => plain,
     })
+}
+
+/// What PostgreSQL calls a type inside.
+pub(super) fn udt_name(column_type: ColumnType) -> String {
+    let known = Type::from_oid(values::oid_of(column_type));
+    known.map_or_else(|| "text".to_owned(), |known| known.name().to_owned())
+}
+
+/// An array's type, by that of its elements.
+fn element_name(array: &Type) -> String {
+    let Kind::Array(element) = array.kind() else { return array.name().to_owned() };
+    let element = type_with(element.oid().into(), -1);
+    format!("{}[]", element.unwrap_or_default())
 }
 
 /// A column's default as SQL; none where there is none, or where it is an identity.

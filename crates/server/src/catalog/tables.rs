@@ -1,7 +1,7 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
 use onrush::{Row, Table, Value};
-use onrush_query::Statement;
+use onrush_query::{ColumnType, Statement};
 
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
 use super::names::{self, OWNER_OID};
@@ -10,7 +10,7 @@ use super::{PG_CATALOG, SystemTable, indexes, oid};
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Identity;
-use crate::values;
+use crate::{values, views};
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -214,7 +214,8 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             kind.into(),
             count(columns),
             if is_table { count(definition.checks().len()) } else { Value::Int16(0) },
-            no.clone(),
+            // The rule that a view is.
+            Value::Boolean(kind == "v"),
             // By which psql looks for foreign keys.
             Value::Boolean(is_table && definition.is_linked()),
             no.clone(),
@@ -233,6 +234,9 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     let columns = definition.columns().len();
     if definition.sequence().is_some() {
         return vec![class(own, name, 0, "S", definition.shown_columns().count())];
+    }
+    if definition.view().is_some() {
+        return vec![class(own, name, 0, "v", definition.shown_columns().count())];
     }
     let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, "r", columns)];
     for identity in Identity::all(table) {
@@ -260,19 +264,22 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
     let row = |owner: u32, at: usize, position: usize| {
         let column = &definition.columns()[position];
         let is_own = owner == names::table_oid(table);
-        let (data_type, no) = (column.data_type, Value::Boolean(false));
+        let (data_type, no) = (views::column_type(definition, position), Value::Boolean(false));
         let is_key = definition.primary_key().contains(&position);
-        let collation = if data_type.is_text() { 100 } else { 0 };
-        let is_wide = values::type_size(data_type.into()) < 0;
+        let collation = match data_type {
+            ColumnType::Stored(data_type) if data_type.is_text() => 100,
+            _ => 0,
+        };
+        let is_wide = values::type_size(data_type) < 0;
         vec![
             oid(owner),
             column.name.clone().into(),
             oid(values::oid_of(data_type)),
             Value::Int32(-1),
-            Value::Int16(values::type_size(data_type.into())),
+            Value::Int16(values::type_size(data_type)),
             Value::Int16(i16::try_from(at + 1).unwrap_or(i16::MAX)),
             Value::Int32(0),
-            Value::Int32(values::type_modifier(data_type.into())),
+            Value::Int32(values::type_modifier(data_type)),
             Value::Boolean(is_own && (is_key || !column.nullable)),
             Value::Boolean(is_own && names::default_of(seen, column).is_some()),
             no.clone(),
@@ -293,7 +300,8 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
             Value::Null,
         ]
     };
-    let own = definition.shown_columns().map(|at| row(names::table_oid(table), at, at));
+    let shown = definition.shown_columns().enumerate();
+    let own = shown.map(|(at, position)| row(names::table_oid(table), at, position));
     let of_index = |index: indexes::Index| {
         let columns = index.all_columns().into_iter().enumerate();
         columns.map(move |(at, position)| (index.number, at, position))

@@ -15,7 +15,7 @@ use super::Backend;
 use super::foreign_key::ForeignChange;
 use super::temporary::OnCommit;
 use super::transaction::Work;
-use super::{foreign_key, index, sequence};
+use super::{foreign_key, index, sequence, view};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
@@ -110,9 +110,16 @@ impl Backend {
 
     pub(super) fn create_table(&mut self, table: &NewTable) -> Result<()> {
         let name = table.definition.name();
-        let made = self.define(Touched::NOTHING, |transaction| {
+        let database = self.database.clone();
+        let touched = if table.comments.is_empty() { Touched::NOTHING } else { Touched::KEPT };
+        let made = self.define(touched, |transaction| {
             let made = new_table(transaction, &table.definition, table.if_not_exists)?;
-            if made.is_some() {
+            if let Some(made) = &made {
+                for (column, text) in &table.comments {
+                    let column = made.definition().shown_column_index(column)?;
+                    let place = comments::place(made, Some(column));
+                    comments::put(&database, transaction, place, Some(text))?;
+                }
                 for index in &table.indexes {
                     index::add_index(transaction, name, index)?;
                 }
@@ -169,6 +176,7 @@ impl Backend {
         let (queries, progress, check) = (&*queries, &progress, &check);
         let rewrite = Rewrite { database: &database, queries, progress, check };
         let skipping = self.define(Touched::ROLES, |transaction| {
+            check_types_may_change(transaction, &plan.table, form)?;
             let rewritten = match is_alone {
                 true => rewrite.online(transaction, &plan.table, form),
                 false => rewrite.locked(transaction, &plan.table, form),
@@ -197,6 +205,7 @@ impl Backend {
             let Changed { changes, gone, renamed, added, foreign, mut notices } =
                 changes(&queries, &table, &plan.changes)?;
             free_keys(transaction, &table, &plan.changes, &mut notices)?;
+            free_views(&database, transaction, &table, &plan.changes, &mut notices)?;
             forget_columns(&database, transaction, &table, &changes)?;
             for index in &gone {
                 transaction.drop_index(index)?;
@@ -243,11 +252,14 @@ impl Backend {
         let database = self.database.clone();
         let notices = self.define(Touched::ROLES, |transaction| {
             let mut notices = Vec::new();
-            foreign_key::drop_references(transaction, names, cascades, &mut notices)?;
             for name in names {
                 if let Ok(known) = transaction.table(name) {
                     check_is_table(&known)?;
                 }
+            }
+            foreign_key::drop_references(transaction, names, cascades, &mut notices)?;
+            view::drop_dependents(&database, transaction, names, cascades, &mut notices)?;
+            for name in names {
                 match drop_table(&database, transaction, name) {
                     Err(Error::UnknownTable { name }) if if_exists => {
                         notices.push(skipped("table", &name));
@@ -278,14 +290,13 @@ pub(super) fn new_table(
     }
 }
 
-/// Refuses a sequence where a table is meant.
+/// Refuses a sequence or a view where a table is meant.
 fn check_is_table(table: &Table) -> Result<()> {
-    if table.definition().sequence().is_none() {
+    if table.definition().is_table() {
         return Ok(());
     }
     let message = format!("{:?} is not a table", schemas::own_name(table.name()));
-    Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
-        .with_hint("Use DROP SEQUENCE to remove a sequence."))
+    Err(SqlError::new(state::WRONG_OBJECT_TYPE, message).with_hint(view::way_to_drop(table)))
 }
 
 /// Drops a table with what was granted on it and said of it, and the sequences that it owns.
@@ -299,6 +310,25 @@ pub(crate) fn drop_table(
     sequences::drop_owned(database, transaction, number, None)?;
     access::forget_table(database, transaction, number)?;
     comments::forget(database, transaction, |(of, _)| of == i64::from(number))
+}
+
+/// Refuses other types for columns that views use.
+fn check_types_may_change(
+    transaction: &Transaction<'_>,
+    table: &str,
+    form: &Form<'_>,
+) -> Result<()> {
+    let (Form::Columns(changes), Ok(table)) = (form, transaction.table(table)) else {
+        return Ok(());
+    };
+    for (name, change) in *changes {
+        if let ColumnChange::Type(_) = change
+            && let Ok(column) = table.definition().shown_column_index(name)
+        {
+            view::check_type_may_change(transaction, &table, column)?;
+        }
+    }
+    Ok(())
 }
 
 /// Changes of columns that are there.
@@ -451,6 +481,25 @@ fn free_keys(
                 foreign_key::drop_references_to_key(transaction, table, how, is_meant, notices)?;
             }
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Views of columns that are dropped go, too, or keep them.
+fn free_views(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    planned: &[PlannedChange],
+    notices: &mut Vec<SqlError>,
+) -> Result<()> {
+    for PlannedChange { change, cascades, .. } in planned {
+        if let Change::Other(TableChange::DropColumn { name }) = change
+            && let Ok(column) = table.definition().shown_column_index(name)
+        {
+            let place = (table, column);
+            view::drop_dependents_of_column(database, transaction, place, *cascades, notices)?;
         }
     }
     Ok(())

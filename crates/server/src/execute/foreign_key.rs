@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use onrush::{Deferral, Error, Table, TableChange, Transaction};
+use onrush::{Deferral, Error, Identities, Table, TableChange, Transaction};
 
 use super::definition::{self, Touched};
 use super::transaction::Work;
-use super::{Answer, Backend};
+use super::{Answer, Backend, view};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
-use crate::sql::{Change, ConstraintsPlan, ForeignKeyPlan};
+use crate::sequences::{self, Altered};
+use crate::sql::{Change, ConstraintsPlan, ForeignKeyPlan, SequenceOptions};
 
 impl Backend {
     /// Behind a statement of an open transaction: does what foreign keys say. What commits by itself does so then.
@@ -71,7 +72,12 @@ impl Backend {
         Err(SqlError::new(state::UNDEFINED_OBJECT, message))
     }
 
-    pub(super) fn truncate(&mut self, names: &[String], cascades: bool) -> Result<()> {
+    pub(super) fn truncate(
+        &mut self,
+        names: &[String],
+        cascades: bool,
+        identities: Identities,
+    ) -> Result<()> {
         let notices = self.define(Touched::NOTHING, |transaction| {
             let mut notices = Vec::new();
             let mut all: Vec<String> = names.to_vec();
@@ -95,12 +101,30 @@ impl Backend {
                     all.push(child);
                 }
             }
-            transaction.truncate_tables(&all)?;
+            transaction.truncate_tables(&all, identities)?;
+            if identities == Identities::BeginAnew {
+                restart_owned(transaction, &all)?;
+            }
             Ok(notices)
         })?;
         self.notices.extend(notices);
         Ok(())
     }
+}
+
+/// Sequences that columns of the tables own begin anew.
+fn restart_owned(transaction: &mut Transaction<'_>, names: &[String]) -> Result<()> {
+    let restart = SequenceOptions { restart: Some(None), ..SequenceOptions::default() };
+    for name in names {
+        let table = transaction.table(name)?.id();
+        for sequence in sequences::owned_by(transaction, table, None) {
+            sequences::alter(transaction, sequence.name(), |old, position| {
+                let (sequence, position) = restart.applied_to(old, position)?;
+                Ok(Altered { sequence, name: None, position })
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn notice(message: String) -> SqlError {
@@ -115,6 +139,11 @@ pub(super) fn add_foreign_key(
 ) -> Result<Table> {
     let known = transaction.table(table)?;
     let referenced = transaction.table(&foreign_key.referenced_table)?;
+    if !referenced.definition().is_table() {
+        let name = schemas::own_name(referenced.name());
+        let message = format!("referenced relation {name:?} is not a table");
+        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+    }
     if known.definition().is_logged() && !referenced.definition().is_logged() {
         let message = "constraints on permanent tables may reference only permanent tables";
         return Err(SqlError::new(state::INVALID_TABLE_DEFINITION, message));
@@ -298,7 +327,7 @@ fn what_depends(what: &str) -> String {
     }
 }
 
-const CASCADE: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
+pub(super) const CASCADE: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
 
 fn in_the_way(names: &[String], outer: &[(String, String, String)]) -> SqlError {
     let message = match names {
@@ -323,7 +352,7 @@ fn dropped(child: &str, foreign_key: &str) -> String {
 }
 
 /// What is told of that which is dropped, too.
-fn cascading(lines: &[String]) -> Option<SqlError> {
+pub(super) fn cascading(lines: &[String]) -> Option<SqlError> {
     match lines {
         [] => None,
         [line] => Some(notice(line.clone())),
@@ -342,5 +371,6 @@ pub(super) fn drop_all(
     notices: &mut Vec<SqlError>,
 ) -> Result<()> {
     drop_references(transaction, names, true, notices)?;
+    view::drop_dependents(database, transaction, names, true, notices)?;
     names.iter().try_for_each(|name| Ok(definition::drop_table(database, transaction, name)?))
 }

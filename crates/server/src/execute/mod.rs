@@ -35,6 +35,7 @@ mod sequence;
 mod settings;
 mod temporary;
 mod transaction;
+mod view;
 mod views;
 mod write;
 

@@ -150,9 +150,7 @@ impl Finder {
         snapshot: Snapshot,
         mut use_row: impl FnMut(Row) -> Result<()>,
     ) -> Result<()> {
-        self.for_each_until(plan, bound, snapshot, |row| {
-            use_row(row).map(ControlFlow::Continue)
-        })
+        self.for_each_until(plan, bound, snapshot, |row| use_row(row).map(ControlFlow::Continue))
     }
 
     /// As [`for_each`](Self::for_each), until `use_row` has enough.

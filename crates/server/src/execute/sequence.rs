@@ -5,8 +5,8 @@ use onrush::{
     SequenceOwner, Table, TableChange, TableDefinition, Transaction,
 };
 
-use super::Backend;
 use super::definition::{Touched, drop_table, skipped};
+use super::{Backend, view};
 use crate::catalog;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -137,7 +137,7 @@ impl Backend {
                 if table.definition().sequence().is_none() {
                     let message = format!("{:?} is not a sequence", schemas::own_name(name));
                     return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
-                        .with_hint("Use DROP TABLE to remove a table."));
+                        .with_hint(view::way_to_drop(&table)));
                 }
                 notices.extend(drop_sequence(&database, transaction, &table, cascade)?);
             }
@@ -194,6 +194,8 @@ pub(super) fn drop_sequence(
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     let mut notices = Vec::new();
+    let names = [sequence.name().to_owned()];
+    view::drop_dependents(database, transaction, &names, cascade, &mut notices)?;
     for dependent in &used {
         let (table, column) = dependent;
         let ColumnDefinition { name, nullable, .. } = table.definition().columns()[*column].clone();

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use onrush::{Database, Error, ScanOptions, Transaction};
+use onrush::{Database, Error, Identities, ScanOptions, Transaction};
 use tokio::task::block_in_place;
 
 use super::Backend;
@@ -76,7 +76,11 @@ impl Backend {
                 let table = self.database.table(name)?;
                 let one = ScanOptions { limit: Some(1), ..ScanOptions::default() };
                 let has_rows = self.idle()?.scan(&table, &one)?.next().is_some();
-                if has_rows { self.truncate(&[name.to_owned()], true) } else { Ok(()) }
+                if has_rows {
+                    self.truncate(&[name.to_owned()], true, Identities::GoOn)
+                } else {
+                    Ok(())
+                }
             }
         }
     }

@@ -273,8 +273,7 @@ fn by_itself<T>(
         };
         match transaction.commit().map_err(SqlError::from) {
             Ok(()) => return Ok(done),
-            Err(error)
-                if (error.is_conflict() || error.is_duplicate_key()) && tries < TRIES => {}
+            Err(error) if (error.is_conflict() || error.is_duplicate_key()) && tries < TRIES => {}
             Err(error) => return Err(error),
         }
     }

@@ -24,7 +24,7 @@ use onrush_query::QueryEngine;
 
 use crate::error::{Result, SqlError, state};
 use crate::sql::{ColumnChange, NewCheck};
-use crate::{access, column_change, comments, schemas, sequences};
+use crate::{access, column_change, comments, schemas, sequences, views};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
 
@@ -119,6 +119,7 @@ impl Rewrite<'_> {
     ) -> Result<()> {
         transaction.replace_table(table, substitute)?;
         sequences::move_owned(transaction, (table, substitute))?;
+        views::move_table(transaction, (table, substitute))?;
         access::move_table(self.database, transaction, (table, substitute))?;
         Ok(comments::move_table(self.database, transaction, (table, substitute))?)
     }

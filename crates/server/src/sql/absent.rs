@@ -1,30 +1,19 @@
-//! DROP of what there is none of here: views. With IF EXISTS it is done, which is what scripts that make
+//! DROP of what there is none of here: materialized views. With IF EXISTS it is done, which is what scripts that make
 //! a database anew want.
 
-use sqlparser::ast::{ObjectName, ObjectType};
+use sqlparser::ast::ObjectName;
 
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 
-/// The answer's tag, what to call it, and the SQLSTATE of one that is missing.
-fn kind(object_type: ObjectType) -> (&'static str, &'static str, &'static str) {
-    match object_type {
-        ObjectType::MaterializedView => {
-            ("DROP MATERIALIZED VIEW", "materialized view", state::UNDEFINED_TABLE)
-        }
-        _ => ("DROP VIEW", "view", state::UNDEFINED_TABLE),
-    }
-}
-
-/// Plans a DROP of one of these.
+/// Plans a DROP MATERIALIZED VIEW.
 pub(super) fn drop(
     planner: &Planner<'_>,
-    object_type: ObjectType,
     if_exists: bool,
     given: &[ObjectName],
 ) -> Result<DefinitionPlan> {
-    let (tag, what, code) = kind(object_type);
+    let (tag, what, code) = ("DROP MATERIALIZED VIEW", "materialized view", state::UNDEFINED_TABLE);
     let mut missing = Vec::with_capacity(given.len());
     for name in given {
         check_is_no_table(planner, name, what)?;

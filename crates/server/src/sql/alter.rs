@@ -76,6 +76,9 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Defi
     if is_sequence {
         return of_sequence(planner, table, operations);
     }
+    if planner.seen.table(&table).is_ok_and(|it| it.definition().view().is_some()) {
+        operations.iter().try_for_each(|operation| check_is_of_views(&table, operation))?;
+    }
     if let [
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::PrimaryKey(primary),
@@ -130,6 +133,26 @@ pub(super) fn plan_set_schema(
     let change = Change::Other(TableChange::Rename { to });
     let changes = vec![PlannedChange { change, if_needed: false, cascades: false }];
     Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists, changes, key: None }))
+}
+
+/// Of a view and its columns there are other names.
+fn check_is_of_views(view: &str, operation: &AlterTableOperation) -> Result<()> {
+    use AlterTableOperation::{AlterColumn, RenameColumn, RenameTable};
+    if matches!(operation, RenameColumn { .. } | RenameTable { .. }) {
+        return Ok(());
+    }
+    if let AlterColumn { op: AlterColumnOperation::SetDefault { .. }, .. } = operation {
+        return Err(SqlError::not_supported(
+            "a default of a view's column",
+            "The defaults are those of the table that it reads.",
+        ));
+    }
+    let words = operation.to_string();
+    let words: Vec<&str> = words.split_whitespace().take(2).collect();
+    let (words, name) = (words.join(" "), schemas::own_name(view));
+    let message = format!("ALTER action {words} cannot be performed on relation {name:?}");
+    Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
+        .with_detail("This operation is not supported for views."))
 }
 
 /// ALTER TABLE of a sequence, which can give it another name.

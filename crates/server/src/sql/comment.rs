@@ -6,7 +6,7 @@ use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
-use crate::schemas;
+use crate::{schemas, views};
 
 /// What is said of a table or column.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         return Err(SqlError::not_supported(statement, FORMS));
     };
     let (table, column) = match object_type {
-        CommentObject::Table | CommentObject::Sequence => {
+        CommentObject::Table | CommentObject::Sequence | CommentObject::View => {
             (planner.lookup().table_named(object_name)?, None)
         }
         CommentObject::Column => {
@@ -39,10 +39,13 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         other => return Err(SqlError::not_supported(format!("COMMENT ON {other}"), FORMS)),
     };
     let known = plan::table(planner, &table)?;
-    let is_sequence = known.definition().sequence().is_some();
-    if is_sequence != (*object_type == CommentObject::Sequence) && column.is_none() {
-        let what = if is_sequence { "table" } else { "sequence" };
-        let message = format!("{:?} is not a {what}", schemas::own_name(&table));
+    let wanted = match object_type {
+        CommentObject::Sequence => "sequence",
+        CommentObject::View => "view",
+        _ => "table",
+    };
+    if column.is_none() && views::kind(known.definition()) != wanted {
+        let message = format!("{:?} is not a {wanted}", schemas::own_name(&table));
         return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
     }
     if let Some(column) = &column {
@@ -53,5 +56,4 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
     Ok(DefinitionPlan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
 }
 
-const FORMS: &str =
-    "There are COMMENT ON TABLE name, COMMENT ON SEQUENCE name and COMMENT ON COLUMN table.column.";
+const FORMS: &str = "There are COMMENT ON TABLE, COMMENT ON VIEW and COMMENT ON SEQUENCE name, and COMMENT ON COLUMN table.column.";

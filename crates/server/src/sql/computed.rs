@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use onrush::{DataType, Table};
+use onrush::{DataType, TableDefinition};
 use onrush_query::{ColumnType, Place, QueryColumn, RowExpressions};
 use sqlparser::ast::SelectItem;
 
@@ -24,13 +24,12 @@ impl Computed {
     /// Expressions of rows of the table, which are called by these names.
     pub(super) fn new(
         planner: &Planner<'_>,
-        table: &Table,
+        definition: &TableDefinition,
         rows: &[&str],
         items: Vec<SelectItem>,
         place: Place,
         parameters: &mut Parameters,
     ) -> Result<Computed> {
-        let definition = table.definition();
         let known = parameters.column_types();
         let expressions =
             planner.queries.row_expressions(definition, rows, items, place, &known)?;
@@ -84,18 +83,18 @@ impl Returning {
     /// `relation` is what stands in front of the table's columns.
     pub(super) fn new(
         planner: &Planner<'_>,
-        table: &Table,
+        definition: &TableDefinition,
         relation: &str,
         items: Option<&[SelectItem]>,
         parameters: &mut Parameters,
     ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
-        if let Some(columns) = columns_of(table, relation, items)? {
+        if let Some(columns) = columns_of(definition, relation, items)? {
             return Ok(Some(Returning { columns: columns.into(), computed: None }));
         }
         let place = Place { one: "RETURNING", many: "RETURNING" };
         let items = items.to_vec();
-        let computed = Computed::new(planner, table, &[relation], items, place, parameters)?;
+        let computed = Computed::new(planner, definition, &[relation], items, place, parameters)?;
         let columns = output_columns(computed.expressions.columns());
         Ok(Some(Returning { columns, computed: Some(Arc::new(computed)) }))
     }

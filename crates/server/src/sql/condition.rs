@@ -1,6 +1,6 @@
 //! WHERE, where it names one row by its whole key.
 
-use onrush::{DataType, Table, Value};
+use onrush::{DataType, TableDefinition, Value};
 use sqlparser::ast::{BinaryOperator, CastKind, Expr, Ident, UnaryOperator, Value as Literal};
 
 use super::names;
@@ -11,12 +11,11 @@ use crate::values;
 /// The value of each column of the key, in key order, if `selection` is nothing but
 /// `key = value AND ...`. `relation` is what stands in front of a column's name.
 pub(super) fn whole_key(
-    table: &Table,
+    definition: &TableDefinition,
     relation: &str,
     selection: &Expr,
     parameters: &mut Parameters,
 ) -> Result<Option<Vec<Operand>>> {
-    let definition = table.definition();
     let mut equal: Vec<(usize, Operand)> = Vec::new();
     let mut left = vec![selection];
     while let Some(expression) = left.pop() {

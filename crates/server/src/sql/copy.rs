@@ -59,11 +59,22 @@ pub(super) fn plan(
         let message = format!("cannot copy {way} sequence {:?}", schemas::own_name(table.name()));
         return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
     }
+    if definition.view().is_some() {
+        let name = schemas::own_name(table.name());
+        let (message, hint) = match to {
+            true => (
+                format!("cannot copy from view {name:?}"),
+                "Make a table of it by CREATE TABLE ... AS, and copy that.",
+            ),
+            false => (format!("cannot copy to view {name:?}"), "Copy to the table that it reads."),
+        };
+        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message).with_hint(hint));
+    }
     let mut positions = Vec::new();
     for column in columns {
         let position = definition.shown_column_index(&names::identifier(column))?;
         if positions.contains(&position) {
-            return Err(plan::given_twice(&table, position));
+            return Err(plan::given_twice(definition, position));
         }
         positions.push(position);
     }

@@ -13,7 +13,7 @@ use super::check::NewCheck;
 use super::foreign_key::ForeignKeyPlan;
 use super::index::IndexPlan;
 use super::sequence::{self, IdentitySource, SequenceOptions};
-use super::{Planner, names};
+use super::{Planner, like, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
@@ -34,6 +34,8 @@ pub(crate) struct NewTable {
     /// For its identity columns, by their names.
     pub(crate) sequences: Vec<(String, SequenceOptions)>,
     pub(crate) foreign_keys: Vec<ForeignKeyPlan>,
+    /// What is said of columns, by their names.
+    pub(crate) comments: Vec<(String, String)>,
     pub(crate) if_not_exists: bool,
     pub(crate) on_commit: Option<OnCommit>,
 }
@@ -133,7 +135,17 @@ pub(super) fn plan(
     let mut builder = TableDefinition::builder(&name);
     let (mut checks, mut indexes) = (Vec::new(), Vec::new());
     let (mut foreign_keys, mut sequences) = (Vec::new(), Vec::new());
+    let mut comments = Vec::new();
     for column in &statement.columns {
+        if let Some(copied) = like::of(planner, column)? {
+            builder = copied.columns.into_iter().fold(builder, TableBuilder::column);
+            checks.extend(copied.checks);
+            indexes.extend(copied.indexes);
+            sequences.extend(copied.sequences);
+            comments.extend(copied.comments);
+            copied.key.map_or(Ok(()), &mut set_key)?;
+            continue;
+        }
         let column = column_of(planner, &name, column, settings.is_strict)?;
         let Column { definition, is_key, .. } = column;
         sequences.extend(column.sequence.map(|options| (definition.name.clone(), options)));
@@ -182,7 +194,15 @@ pub(super) fn plan(
     }
     let on_commit = on_commit(statement.on_commit.as_ref(), kind)?;
     let if_not_exists = statement.if_not_exists;
-    let table = NewTable { definition, indexes, sequences, foreign_keys, if_not_exists, on_commit };
+    let table = NewTable {
+        definition,
+        indexes,
+        sequences,
+        foreign_keys,
+        comments,
+        if_not_exists,
+        on_commit,
+    };
     Ok(DefinitionPlan::CreateTable(Arc::new(table)))
 }
 

@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP INDEX, and UNIQUE constraints, which are indexes.
 
-use onrush::{KeyOrder, NewIndex, TableDefinition, Uniqueness};
+use onrush::{IndexDefinition, KeyOrder, NewIndex, TableDefinition, Uniqueness};
 use sqlparser::ast::{
     self, AlterIndexOperation, ConstraintCharacteristics, CreateIndex, Expr, Ident, IndexColumn,
     IndexOption, IndexType, NullsDistinctOption, ObjectName, UniqueConstraint,
@@ -40,6 +40,13 @@ impl IndexPlan {
         };
         constraint.characteristics.as_ref().map_or(Ok(()), check_characteristics)?;
         Ok(IndexPlan { name, columns, included: Vec::new(), uniqueness, is_constraint: true })
+    }
+
+    /// An index as a table has it, for another table of the same columns.
+    pub(super) fn like(index: &IndexDefinition, table: &TableDefinition) -> Result<IndexPlan> {
+        let NewIndex { name: _made_up_anew, columns, included, uniqueness, is_constraint } =
+            NewIndex::again(index, table)?;
+        Ok(IndexPlan { name: None, columns, included, uniqueness, is_constraint })
     }
 
     /// What the engine makes, under a name that `is_free`.
@@ -128,7 +135,7 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
         return Err(SqlError::new(state::SYNTAX_ERROR, message));
     }
     let table = planner.lookup().table_named(table_name)?;
-    sequence::check_is_none(planner, &table, |name| {
+    sequence::check_is_table(planner, &table, |name| {
         format!("cannot create index on relation {name:?}")
     })?;
     let columns = columns.iter().map(indexed_column).collect::<Result<Vec<_>>>()?;

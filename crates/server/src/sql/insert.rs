@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use onrush::{DataType, IndexDefinition, Table, Uniqueness};
+use onrush::{DataType, IndexDefinition, Table, TableDefinition, Uniqueness};
 use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
     ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
     SelectItem, SetExpr, TableObject,
 };
 
+use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning};
 use super::operand::{Operand, Parameters};
 use super::plan;
@@ -70,6 +71,7 @@ pub(crate) struct InsertPlan {
     pub(crate) rows: InsertRows,
     pub(crate) conflict: Conflict,
     pub(crate) returning: Option<Returning>,
+    pub(crate) through: Through,
 }
 
 /// Plans an INSERT.
@@ -81,21 +83,22 @@ pub(super) fn plan(
     let TableObject::TableName(name) = &statement.table else {
         return Err(SqlError::not_supported(&statement.table, "Insert into a table."));
     };
-    let table = plan::table_named(planner, name)?;
-    let columns = target_columns(&table, statement)?;
+    let changed = Changed::named(planner, name, ("insert", " into"))?;
+    let definition = &*changed.definition;
+    let columns = target_columns(&changed, statement)?;
     let rows = match &statement.source {
-        None => InsertRows::Given(vec![vec![Operand::Default; table.definition().columns().len()]]),
+        None => InsertRows::Given(vec![vec![Operand::Default; definition.columns().len()]]),
         Some(source) => {
             let are_named = !statement.columns.is_empty();
-            let target = Target { table: &table, columns, are_named };
+            let target = Target { definition, columns, are_named };
             rows(planner, target, source, parameters)?
         }
     };
     let relation = match &statement.table_alias {
         Some(alias) => names::identifier(&alias.alias),
-        None => schemas::own_name(table.name()).to_owned(),
+        None => changed.own_name().to_owned(),
     };
-    let upsert = Upsert { planner, table: &table, relation: &relation };
+    let upsert = Upsert { planner, definition, relation: &relation };
     let conflict = match &statement.on {
         None => Conflict::Fail,
         Some(OnInsert::OnConflict(conflict)) => upsert.conflict(conflict, parameters)?,
@@ -103,14 +106,16 @@ pub(super) fn plan(
             return Err(SqlError::not_supported("ON DUPLICATE KEY", "Write ON CONFLICT."));
         }
     };
-    let returned = statement.returning.as_deref();
-    let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
-    Ok(WritePlan::Insert(InsertPlan { table, rows, conflict, returning }))
+    let returned = changed.items(statement.returning.as_deref());
+    let returned = returned.as_deref();
+    let returning = Returning::new(planner, definition, &relation, returned, parameters)?;
+    let (table, through) = (changed.table.clone(), changed.through());
+    Ok(WritePlan::Insert(InsertPlan { table, rows, conflict, returning, through }))
 }
 
 /// Where values go.
 struct Target<'t> {
-    table: &'t Table,
+    definition: &'t TableDefinition,
     /// By position in the table.
     columns: Vec<usize>,
     /// Whether the statement names them: each has a value then. Otherwise the last may have none.
@@ -152,7 +157,7 @@ fn rows(
             Ok(rows) => {
                 for column in &target.columns {
                     if rows.iter().any(|row| row[*column] != Operand::Default) {
-                        check_generated(target.table, *column)?;
+                        check_generated(target.definition, *column)?;
                     }
                 }
                 *parameters = tried;
@@ -170,21 +175,21 @@ fn rows(
         })?;
     target.check_count(query.columns.len())?;
     let given = target.columns.iter().take(query.columns.len());
-    given.copied().try_for_each(|column| check_generated(target.table, column))?;
+    given.copied().try_for_each(|column| check_generated(target.definition, column))?;
     Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
 }
 
 /// Positions of the columns that values are given for.
-fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
-    let definition = table.definition();
+fn target_columns(changed: &Changed, statement: &Insert) -> Result<Vec<usize>> {
+    let definition = &changed.definition;
     if statement.columns.is_empty() {
-        return Ok(definition.shown_columns().collect());
+        return Ok(changed.shown());
     }
     let mut columns = Vec::with_capacity(statement.columns.len());
     for name in &statement.columns {
-        let column = plan::target_column(table, name)?;
+        let column = plan::target_column(definition, name)?;
         if columns.contains(&column) {
-            return Err(plan::given_twice(table, column).at(names::span(name)));
+            return Err(plan::given_twice(definition, column).at(names::span(name)));
         }
         columns.push(column);
     }
@@ -192,8 +197,8 @@ fn target_columns(table: &Table, statement: &Insert) -> Result<Vec<usize>> {
 }
 
 /// A column that is always generated is given no other value.
-fn check_generated(table: &Table, column: usize) -> Result<()> {
-    let column = &table.definition().columns()[column];
+fn check_generated(table: &TableDefinition, column: usize) -> Result<()> {
+    let column = &table.columns()[column];
     if !column.is_always_generated {
         return Ok(());
     }
@@ -206,7 +211,7 @@ fn check_generated(table: &Table, column: usize) -> Result<()> {
 }
 
 fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Result<Vec<Operand>> {
-    let all = target.table.definition().columns();
+    let all = target.definition.columns();
     let mut row = vec![Operand::Default; all.len()];
     for (value, column) in values.iter().zip(&target.columns) {
         row[*column] = Operand::new(value, all[*column].data_type, parameters)?;
@@ -217,14 +222,14 @@ fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Res
 /// What ON CONFLICT is about.
 struct Upsert<'s> {
     planner: &'s Planner<'s>,
-    table: &'s Table,
+    definition: &'s TableDefinition,
     /// What stands in front of the columns of the row that is there.
     relation: &'s str,
 }
 
 impl Upsert<'_> {
     fn conflict(&self, conflict: &OnConflict, parameters: &mut Parameters) -> Result<Conflict> {
-        let arbiter = arbiter(self.table, conflict.conflict_target.as_ref())?;
+        let arbiter = arbiter(self.definition, conflict.conflict_target.as_ref())?;
         match &conflict.action {
             OnConflictAction::DoNothing => Ok(Conflict::Nothing(arbiter)),
             OnConflictAction::DoUpdate(_) if conflict.conflict_target.is_none() => {
@@ -242,7 +247,7 @@ impl Upsert<'_> {
     fn update(&self, update: &DoUpdate, parameters: &mut Parameters) -> Result<ConflictUpdate> {
         let mut found = Vec::new();
         let given = &update.assignments;
-        let assignments = assignments(self.table, given, true, &mut found, parameters)?;
+        let assignments = assignments(self.definition, given, true, &mut found, parameters)?;
         found.extend(update.selection.clone());
         let has_condition = update.selection.is_some();
         if found.is_empty() {
@@ -251,7 +256,8 @@ impl Upsert<'_> {
         let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
         let rows = [self.relation, EXCLUDED];
         let place = Place { one: "ON CONFLICT DO UPDATE", many: "ON CONFLICT DO UPDATE" };
-        let computed = Computed::new(self.planner, self.table, &rows, items, place, parameters)?;
+        let computed =
+            Computed::new(self.planner, self.definition, &rows, items, place, parameters)?;
         if has_condition {
             check_condition(computed.expressions.columns())?;
         }
@@ -272,8 +278,7 @@ fn check_condition(columns: &[QueryColumn]) -> Result<()> {
 }
 
 /// What ON CONFLICT names: the columns of the primary key or of a unique index, or a constraint.
-fn arbiter(table: &Table, target: Option<&ConflictTarget>) -> Result<Arbiter> {
-    let definition = table.definition();
+fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Result<Arbiter> {
     match target {
         None => Ok(Arbiter::Any),
         Some(ConflictTarget::Columns(columns)) => {
@@ -304,7 +309,7 @@ fn arbiter(table: &Table, target: Option<&ConflictTarget>) -> Result<Arbiter> {
         }
         Some(ConflictTarget::OnConstraint(name)) => {
             let name = names::parts(name)?.join(".");
-            if definition.row_id().is_none() && name == schemas::key_name(table.name()) {
+            if definition.row_id().is_none() && name == schemas::key_name(definition.name()) {
                 return Ok(Arbiter::Key);
             }
             let is_it = |index: &IndexDefinition| {
@@ -312,7 +317,7 @@ fn arbiter(table: &Table, target: Option<&ConflictTarget>) -> Result<Arbiter> {
             };
             let position = definition.indexes().iter().position(is_it);
             position.map(Arbiter::Index).ok_or_else(|| {
-                let own = schemas::own_name(table.name());
+                let own = schemas::own_name(definition.name());
                 let message = format!("constraint {name:?} for table {own:?} does not exist");
                 SqlError::new(state::UNDEFINED_OBJECT, message)
             })

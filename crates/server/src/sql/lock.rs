@@ -4,7 +4,7 @@ use onrush::Table;
 use sqlparser::ast::{Lock, LockTableMode, ObjectName};
 
 use super::{Planner, plan, sequence};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::execute::plan::DefinitionPlan;
 
 /// What others may not do to a table until the transaction is over. They read it in any case.
@@ -54,7 +54,13 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Lock) -> Result<Definition
 
 fn lock_table(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
     let table = plan::relation_named(planner, name)?;
-    sequence::check_is_none(planner, table.name(), |name| {
+    if table.definition().view().is_some() {
+        return Err(SqlError::not_supported(
+            "LOCK TABLE of a view",
+            "Lock the tables that it reads.",
+        ));
+    }
+    sequence::check_is_table(planner, table.name(), |name| {
         format!("cannot lock relation {name:?}")
     })?;
     Ok(table)

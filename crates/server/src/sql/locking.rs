@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use onrush::{DataType, RowLock, Table};
 use sqlparser::ast::{
-    self, Expr, GroupByExpr, Ident, JoinOperator, LimitClause, LockClause, LockType, NonBlock, Query,
-    Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    self, Expr, GroupByExpr, Ident, JoinOperator, LimitClause, LockClause, LockType, NonBlock,
+    Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
 
 use super::operand::{Operand, Parameters};
@@ -239,7 +239,16 @@ fn add(
             if parts.len() == 1 && with.contains(&parts[0]) {
                 return Ok(());
             }
-            let table = plan::table_named(planner, name)?;
+            let table = plan::relation_named(planner, name)?;
+            if table.definition().view().is_some() {
+                let instead = "Lock the rows of the table that it reads.";
+                return Err(SqlError::not_supported(format!("{verb} of a view"), instead));
+            }
+            if table.definition().sequence().is_some() {
+                let message =
+                    format!("cannot lock rows in sequence {:?}", schemas::own_name(table.name()));
+                return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+            }
             if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
                 return Err(SqlError::not_supported(
                     format!("{verb} of a table whose columns have other names"),
@@ -314,7 +323,8 @@ fn limits(
         })
     };
     let (mut limit, mut offset) = (None, None);
-    if let Some(LimitClause::LimitOffset { limit: rows, offset: skipped, .. }) = &query.limit_clause {
+    if let Some(LimitClause::LimitOffset { limit: rows, offset: skipped, .. }) = &query.limit_clause
+    {
         limit = rows.as_ref().map(&mut operand).transpose()?;
         offset = skipped.as_ref().map(|skipped| operand(&skipped.value)).transpose()?;
     } else if query.limit_clause.is_some() {
@@ -377,7 +387,8 @@ fn show_columns(
     if !relations.iter().any(is_hidden) || !body.projection.iter().any(is_star) {
         return Ok(());
     }
-    let ([relation], [ast::TableWithJoins { joins, .. }]) = (relations, body.from.as_slice()) else {
+    let ([relation], [ast::TableWithJoins { joins, .. }]) = (relations, body.from.as_slice())
+    else {
         return Err(SqlError::not_supported(
             "* of several tables of which one has no primary key, with FOR UPDATE",
             "Name the columns.",

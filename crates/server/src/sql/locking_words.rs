@@ -66,9 +66,8 @@ struct Clause {
 
 impl Clause {
     fn read(tokens: &[TokenWithSpan]) -> Option<Clause> {
-        let is_word = |(_, token): &(usize, &TokenWithSpan)| {
-            !matches!(token.token, Token::Whitespace(_))
-        };
+        let is_word =
+            |(_, token): &(usize, &TokenWithSpan)| !matches!(token.token, Token::Whitespace(_));
         let words: Vec<(usize, &TokenWithSpan)> =
             tokens.iter().enumerate().filter(is_word).collect();
         let word = |at: usize| words.get(at).and_then(|(_, token)| keyword(token));

@@ -6,6 +6,7 @@
 
 mod absent;
 mod alter;
+mod changed;
 mod check;
 mod clauses;
 mod comment;
@@ -25,6 +26,7 @@ mod form;
 mod functions;
 mod index;
 mod insert;
+mod like;
 mod lock;
 mod locking;
 mod locking_words;
@@ -34,16 +36,19 @@ mod path;
 pub(crate) mod plan;
 mod prepare;
 mod query;
+mod relations;
 mod rewrite;
 mod role;
 mod schema;
 mod select;
 mod sequence;
 mod setting;
+mod view;
 mod with;
 mod write;
 
 pub(crate) use alter::{AlterPlan, Change, ColumnChange, PlannedChange};
+pub(crate) use changed::Through;
 pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_written};
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
@@ -71,6 +76,7 @@ pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
 pub(crate) use setting::{Isolation, SettingChange, TransactionModes};
+pub(crate) use view::{NewView, Updatable, ViewPlan, is_no_view, shown as view_as_shown};
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
 use std::sync::Arc;
@@ -120,6 +126,8 @@ pub(crate) enum Parsed {
     CreateUnlogged(Box<Statement>),
     /// ALTER TABLE ... SET SCHEMA, as if the table were to be called as the schema.
     SetSchema(Box<Statement>),
+    /// ALTER VIEW, as if it were a table; whether it is SET SCHEMA, as above.
+    AlterView(Box<Statement>, bool),
     /// CREATE or ALTER SEQUENCE.
     Sequence(Box<sequence::Statement>),
     /// ALTER DATABASE of this name, with what is SET or RESET.
@@ -142,7 +150,10 @@ impl Parsed {
     pub(crate) fn is_of_transactions(&self) -> bool {
         let statement = match self {
             Parsed::Sql(statement) => statement,
-            Parsed::CreateUnlogged(_) | Parsed::SetSchema(_) | Parsed::Sequence(_) => return true,
+            Parsed::CreateUnlogged(_)
+            | Parsed::SetSchema(_)
+            | Parsed::AlterView(..)
+            | Parsed::Sequence(_) => return true,
             _ => return false,
         };
         matches!(
@@ -153,6 +164,7 @@ impl Parsed {
                 | Statement::Delete(_)
                 | Statement::Execute { .. }
                 | Statement::CreateTable(_)
+                | Statement::CreateView(_)
                 | Statement::AlterTable(_)
                 | Statement::Drop { .. }
                 | Statement::Truncate(_)
@@ -175,6 +187,9 @@ impl Parsed {
             }
             Parsed::SetSchema(statement) => {
                 alter::plan_set_schema(&planner, statement).map(Plan::Definition)
+            }
+            Parsed::AlterView(statement, sets_schema) => {
+                view::alter(&planner, statement, *sets_schema).map(Plan::Definition)
             }
             Parsed::Sequence(statement) => {
                 sequence::plan(&planner, statement).map(Plan::Definition)
@@ -213,6 +228,7 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
             None => Parsed::Sql(statement),
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
+            Some((_, Mark::AlterView(sets_schema))) => Parsed::AlterView(statement, sets_schema),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),

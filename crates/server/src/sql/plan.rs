@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::Table;
+use onrush::{Identities, Table, TableDefinition};
 use onrush_types::DataType;
 use sqlparser::ast::{
     self, CascadeOption, CloseCursor, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
@@ -16,7 +16,7 @@ use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
     Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, index, insert,
-    lock, names, prepare, schema, select, sequence, setting, with, write,
+    lock, names, prepare, schema, select, sequence, setting, view, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -110,12 +110,13 @@ pub(crate) fn plan(
         }
         Statement::CreateSchema { .. } => schema::create(statement).map(Plan::Definition),
         Statement::AlterSchema(alter) => schema::alter(alter).map(Plan::Definition),
-        Statement::Drop {
-            object_type: object_type @ (ObjectType::View | ObjectType::MaterializedView),
-            if_exists,
-            names,
-            ..
-        } => absent::drop(planner, *object_type, *if_exists, names).map(Plan::Definition),
+        Statement::CreateView(create) => view::create(planner, create).map(Plan::Definition),
+        Statement::Drop { object_type: ObjectType::View, if_exists, names, cascade, .. } => {
+            view::drop(planner, *if_exists, names, *cascade).map(Plan::Definition)
+        }
+        Statement::Drop { object_type: ObjectType::MaterializedView, if_exists, names, .. } => {
+            absent::drop(planner, *if_exists, names).map(Plan::Definition)
+        }
         Statement::Drop {
             object_type: ObjectType::Sequence, if_exists, names, cascade, ..
         } => sequence::drop(planner, *if_exists, names, *cascade).map(Plan::Definition),
@@ -126,21 +127,21 @@ pub(crate) fn plan(
             schema::drop(names, *if_exists, *cascade).map(Plan::Definition)
         }
         Statement::Truncate(truncate) => {
-            if truncate.identity == Some(TruncateIdentityOption::Restart) {
-                return Err(SqlError::not_supported(
-                    "TRUNCATE ... RESTART IDENTITY",
-                    "ALTER SEQUENCE table_column_seq RESTART sets the numbers of an identity back.",
-                ));
-            }
+            let identities = match truncate.identity {
+                Some(TruncateIdentityOption::Restart) => Identities::BeginAnew,
+                Some(TruncateIdentityOption::Continue) | None => Identities::GoOn,
+            };
             let names = truncate.table_names.iter().map(|target| &target.name);
             let name = |name| {
                 let name = planner.lookup().table_named(name)?;
-                sequence::check_is_none(planner, &name, |name| format!("{name:?} is not a table"))?;
+                sequence::check_is_table(planner, &name, |name| {
+                    format!("{name:?} is not a table")
+                })?;
                 Ok(name)
             };
             let names = names.map(name).collect::<Result<_>>()?;
             let cascades = truncate.cascade == Some(CascadeOption::Cascade);
-            Ok(Plan::Definition(DefinitionPlan::Truncate { names, cascades }))
+            Ok(Plan::Definition(DefinitionPlan::Truncate { names, cascades, identities }))
         }
         Statement::Lock(statement) => lock::plan(planner, statement).map(Plan::Definition),
         Statement::Comment { .. } => comment::plan(planner, statement).map(Plan::Definition),
@@ -280,16 +281,6 @@ pub(super) fn table_in(planner: &Planner<'_>, schema: Option<&str>, table: &str)
     }
 }
 
-/// The table that a name in a statement means which writes to it.
-pub(super) fn table_named(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
-    let table = relation_named(planner, name)?;
-    if table.definition().sequence().is_some() {
-        let message = format!("cannot change sequence {:?}", schemas::own_name(table.name()));
-        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
-    }
-    Ok(table)
-}
-
 /// The table or sequence that a name in a statement means.
 pub(super) fn relation_named(planner: &Planner<'_>, name: &ObjectName) -> Result<Table> {
     let span = names::span(name);
@@ -313,9 +304,9 @@ fn unknown_table(planner: &Planner<'_>, name: &str) -> SqlError {
 }
 
 /// The column of a table that a statement writes to.
-pub(super) fn target_column(table: &Table, name: &ObjectName) -> Result<usize> {
+pub(super) fn target_column(table: &TableDefinition, name: &ObjectName) -> Result<usize> {
     let column = names::column(name)?;
-    table.definition().shown_column_index(&column).map_err(|_| {
+    table.shown_column_index(&column).map_err(|_| {
         let table = schemas::own_name(table.name());
         let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
         let span = names::span(name);
@@ -324,8 +315,8 @@ pub(super) fn target_column(table: &Table, name: &ObjectName) -> Result<usize> {
 }
 
 /// A statement names a column of a table for a second time.
-pub(super) fn given_twice(table: &Table, column: usize) -> SqlError {
-    let name = &table.definition().columns()[column].name;
+pub(super) fn given_twice(table: &TableDefinition, column: usize) -> SqlError {
+    let name = &table.columns()[column].name;
     let message = format!("column {name:?} specified more than once");
     SqlError::new(state::DUPLICATE_COLUMN, message)
 }

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::constraints::{self, ConstraintsPlan};
 use super::fetch::{self, FetchPlan};
-use super::{locking_words, sequence};
+use super::{like, locking_words, sequence};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -20,6 +20,8 @@ pub(super) enum Mark {
     Database(String),
     /// ALTER TABLE ... SET SCHEMA, with RENAME TO in place of these words.
     SetSchema,
+    /// ALTER VIEW, with TABLE in place of that; whether it is SET SCHEMA, with RENAME TO in place of these words.
+    AlterView(bool),
     /// A statement that has nothing to do here, by its first word. A word that is read is left.
     Nothing(&'static str),
     /// FETCH and MOVE. A word that is read is left.
@@ -31,7 +33,7 @@ pub(super) enum Mark {
 }
 
 /// How many words tell what a statement is.
-const LEADING_WORDS: usize = 4;
+const LEADING_WORDS: usize = 5;
 
 /// Returns the marks of statements by their numbers, from 0.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mark)>> {
@@ -51,6 +53,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
             continue;
         }
         check_refused(&tokens[start..end])?;
+        if word(&tokens[leading[0]]) == "create" {
+            like::rewrite(tokens, start..end);
+        }
+        let end = tokens.len() - behind;
         spell_booleans(&mut tokens[start..end]);
         free_names(&mut tokens[start..end]);
         let mark = match sequence::read(&tokens[start..end]) {
@@ -115,17 +121,16 @@ fn rewrite_one(
             tokens.splice(first..=first, all.map(|token| TokenWithSpan { token, span }));
             None
         }
-        ["create", ..] => {
+        ["create", ..] if !is_view(&words) => {
             type_named_columns(tokens, statement);
             None
         }
-        ["alter", "table", ..] => {
-            let [set, schema] = set_schema(tokens, &statement)?;
-            tokens[set].token = Token::make_keyword("RENAME");
-            tokens[schema].token = Token::make_keyword("TO");
-            Some(Mark::SetSchema)
+        ["alter", "table", ..] => renames_schema(tokens, &statement).then_some(Mark::SetSchema),
+        ["alter", "view", ..] => {
+            tokens[leading[1]].token = Token::make_keyword("TABLE");
+            Some(Mark::AlterView(renames_schema(tokens, &statement)))
         }
-        ["alter", "database", _, "set" | "reset"] => {
+        ["alter", "database", _, "set" | "reset", ..] => {
             let name = match &tokens[leading[2]].token {
                 Token::Word(name) if name.quote_style.is_some() => name.value.clone(),
                 name => name.to_string().to_lowercase(),
@@ -220,12 +225,18 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
             "Settings of the server are flags of onrush serve; ALTER DATABASE onrush SET is for \
              those of sessions.",
         ),
-        ["alter", "database", _, "set" | "reset"] => return Ok(()),
+        ["alter", "database", _, "set" | "reset", ..] => return Ok(()),
         ["alter", "database", ..] => {
             ("this form of ALTER DATABASE", "There are ALTER DATABASE onrush SET and RESET.")
         }
         ["prepare", "transaction", text, ..] if text.starts_with('\'') => TWO_PHASES,
         ["commit" | "rollback", "prepared", ..] => TWO_PHASES,
+        ["create", ..] if is_view(&leading) && has("recursive") && !has("with") => {
+            ("CREATE RECURSIVE VIEW", "Write CREATE VIEW name (columns) AS WITH RECURSIVE ...")
+        }
+        ["create", ..] if is_view(&leading) && ends_in(statement, ["check", "option"]) => {
+            ("WITH CHECK OPTION", "Leave it out: rows are written to the table of the view.")
+        }
         ["grant" | "revoke", ..] if !has("on") => {
             ("a role in a role", "GRANT rights on tables to each role by itself.")
         }
@@ -234,8 +245,30 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
     Err(SqlError::not_supported(what, instead))
 }
 
+/// Whether these words begin a CREATE VIEW.
+fn is_view(leading: &[&str]) -> bool {
+    let kinds = ["or", "replace", "temp", "temporary", "recursive"];
+    let mut words = leading.iter().skip(1).skip_while(|word| kinds.contains(word));
+    words.next() == Some(&"view")
+}
+
+fn ends_in(statement: &[TokenWithSpan], wanted: [&str; 2]) -> bool {
+    let words = statement.iter().rev();
+    let mut words = words.filter(|token| !matches!(token.token, Token::Whitespace(_))).map(word);
+    let [before, last] = wanted;
+    words.next().as_deref() == Some(last) && words.next().as_deref() == Some(before)
+}
+
 const TWO_PHASES: (&str, &str) =
     ("a commit in two phases", "COMMIT makes the transaction durable at once.");
+
+/// Puts RENAME TO in the place of SET SCHEMA, if that is there.
+fn renames_schema(tokens: &mut [TokenWithSpan], statement: &Range<usize>) -> bool {
+    let Some([set, schema]) = set_schema(tokens, statement) else { return false };
+    tokens[set].token = Token::make_keyword("RENAME");
+    tokens[schema].token = Token::make_keyword("TO");
+    true
+}
 
 /// Where the words SET SCHEMA are, if they are the last but the name.
 fn set_schema(tokens: &[TokenWithSpan], statement: &Range<usize>) -> Option<[usize; 2]> {

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use onrush::{DataType, KeyStrategy, Table, Value};
+use onrush::{DataType, KeyStrategy, Table, TableDefinition, Value};
 use onrush_query::ColumnType;
 use sqlparser::ast::{
     Expr, LimitClause, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor,
@@ -157,11 +157,11 @@ fn get(
     let (true, Ok(table)) = (joins.is_empty(), planner.seen.table(&name)) else {
         return Ok(None);
     };
-    if table.definition().sequence().is_some() {
+    if !table.definition().is_table() {
         return Ok(None);
     }
     let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());
-    let Some(columns) = columns_of(&table, &relation, &select.projection)? else {
+    let Some(columns) = columns_of(table.definition(), &relation, &select.projection)? else {
         return Ok(None);
     };
     let limit = match &query.limit_clause {
@@ -176,7 +176,8 @@ fn get(
         }
         Some(_) => return Ok(None),
     };
-    let Some(key) = condition::whole_key(&table, &relation, selection, parameters)? else {
+    let Some(key) = condition::whole_key(table.definition(), &relation, selection, parameters)?
+    else {
         return Ok(None);
     };
     Ok(Some(SelectPlan::Get(GetPlan { table, key, columns: columns.into(), limit })))
@@ -184,16 +185,16 @@ fn get(
 
 /// The items as columns of the table; none if one is more than that.
 pub(super) fn columns_of(
-    table: &Table,
+    definition: &TableDefinition,
     relation: &str,
     items: &[SelectItem],
 ) -> Result<Option<Vec<OutputColumn>>> {
-    let all = table.definition().columns();
+    let all = definition.columns();
     let mut columns = Vec::new();
     for item in items {
         let (expression, alias) = match item {
             SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
-                columns.extend(table.definition().shown_columns().map(|source| OutputColumn {
+                columns.extend(definition.shown_columns().map(|source| OutputColumn {
                     name: all[source].name.clone(),
                     column_type: all[source].data_type.into(),
                     source,
@@ -205,7 +206,7 @@ pub(super) fn columns_of(
             _ => return Ok(None),
         };
         let Some(name) = condition::column_name(expression, relation) else { return Ok(None) };
-        let Ok(source) = table.definition().shown_column_index(&name) else { return Ok(None) };
+        let Ok(source) = definition.shown_column_index(&name) else { return Ok(None) };
         let column_type = all[source].data_type.into();
         columns.push(OutputColumn { name: alias.unwrap_or(name), column_type, source });
     }

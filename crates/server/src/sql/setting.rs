@@ -3,8 +3,7 @@
 use onrush::DataType;
 use sqlparser::ast::{
     ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Reset,
-    ResetStatement, Set, Statement, TransactionAccessMode,
-    TransactionMode, Value as Literal,
+    ResetStatement, Set, Statement, TransactionAccessMode, TransactionMode, Value as Literal,
 };
 
 use super::names;
@@ -156,9 +155,11 @@ impl Isolation {
                 "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
             )),
             None => {
-                let message = format!("invalid value for parameter \"transaction_isolation\": \"{name}\"");
-                Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message)
-                    .with_hint("Available values: repeatable read, read committed, read uncommitted."))
+                let message =
+                    format!("invalid value for parameter \"transaction_isolation\": \"{name}\"");
+                Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message).with_hint(
+                    "Available values: repeatable read, read committed, read uncommitted.",
+                ))
             }
         }
     }

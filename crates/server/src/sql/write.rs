@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use onrush::Table;
+use onrush::{Table, TableDefinition};
 use onrush_query::Place;
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, Ident, SelectItem, TableFactor,
     TableWithJoins, Update, UpdateTableFromKind, With,
 };
 
+use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning};
 use super::insert::EXCLUDED;
 use super::operand::{Operand, Parameters};
@@ -18,7 +19,6 @@ use super::select::query_of;
 use super::{Planner, condition, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
-use crate::schemas;
 use crate::seen::Seen;
 
 /// Where the new value of a column comes from.
@@ -66,6 +66,7 @@ pub(crate) struct UpdatePlan {
     pub(crate) rows: RowsToChange,
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) returning: Option<Returning>,
+    pub(crate) through: Through,
 }
 
 /// A DELETE.
@@ -74,6 +75,7 @@ pub(crate) struct DeletePlan {
     pub(crate) table: Table,
     pub(crate) rows: RowsToChange,
     pub(crate) returning: Option<Returning>,
+    pub(crate) through: Through,
 }
 
 /// Plans an UPDATE.
@@ -102,21 +104,25 @@ pub(super) fn update(
             "Write UPDATE table SET column = value [FROM ...] WHERE condition.",
         ));
     }
-    let (table, relation) = changed_table(planner, target)?;
+    let (changed, relation) = changed_table(planner, target, ("update", ""))?;
     let mut found = Vec::new();
-    let assignments = assignments(&table, given, false, &mut found, parameters)?;
+    let definition = &changed.definition;
+    let assignments = assignments(definition, given, false, &mut found, parameters)?;
     let others = match from {
         None => &[],
         Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => {
             from.as_slice()
         }
     };
-    let wanted =
-        Wanted { with, target, others, relation: &relation, selection: selection.as_ref() };
-    let rows = wanted.rows(planner, &table, found, parameters)?;
+    let changed = &changed;
+    let selection = changed.selection(selection.as_ref(), &relation);
+    let wanted = Wanted { with, target, others, relation: &relation, changed, selection };
+    let rows = wanted.rows(planner, found, parameters)?;
+    let returned = changed.items(returned.as_deref());
     let returned = returned.as_deref();
-    let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
-    Ok(WritePlan::Update(UpdatePlan { table, rows, assignments, returning }))
+    let returning = Returning::new(planner, definition, &relation, returned, parameters)?;
+    let (table, through) = (changed.table.clone(), changed.through());
+    Ok(WritePlan::Update(UpdatePlan { table, rows, assignments, returning, through }))
 }
 
 /// Plans a DELETE.
@@ -146,18 +152,25 @@ pub(super) fn delete(
             "Write DELETE FROM table [USING ...] WHERE condition.",
         ));
     };
-    let (table, relation) = changed_table(planner, target)?;
+    let (changed, relation) = changed_table(planner, target, ("delete", " from"))?;
     let others = using.as_deref().unwrap_or_default();
-    let wanted =
-        Wanted { with, target, others, relation: &relation, selection: selection.as_ref() };
-    let rows = wanted.rows(planner, &table, Vec::new(), parameters)?;
-    let returned = returned.as_deref();
-    let returning = Returning::new(planner, &table, &relation, returned, parameters)?;
-    Ok(WritePlan::Delete(DeletePlan { table, rows, returning }))
+    let changed = &changed;
+    let selection = changed.selection(selection.as_ref(), &relation);
+    let wanted = Wanted { with, target, others, relation: &relation, changed, selection };
+    let rows = wanted.rows(planner, Vec::new(), parameters)?;
+    let returned = changed.items(returned.as_deref());
+    let (returned, definition) = (returned.as_deref(), &changed.definition);
+    let returning = Returning::new(planner, definition, &relation, returned, parameters)?;
+    let (table, through) = (changed.table.clone(), changed.through());
+    Ok(WritePlan::Delete(DeletePlan { table, rows, returning, through }))
 }
 
 /// The table that is changed, and what stands in front of its columns.
-fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Table, String)> {
+fn changed_table(
+    planner: &Planner<'_>,
+    target: &TableWithJoins,
+    way: (&str, &str),
+) -> Result<(Changed, String)> {
     match &target.relation {
         TableFactor::Table {
             name,
@@ -171,7 +184,7 @@ fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Tabl
             sample: None,
             index_hints: _these_too,
         } if target.joins.is_empty() => {
-            let table = plan::table_named(planner, name)?;
+            let changed = Changed::named(planner, name, way)?;
             if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
                 return Err(SqlError::not_supported(
                     "other names for the columns of a table that is changed",
@@ -179,8 +192,8 @@ fn changed_table(planner: &Planner<'_>, target: &TableWithJoins) -> Result<(Tabl
                 ));
             }
             let alias = alias.as_ref().map(|alias| names::identifier(&alias.name));
-            let relation = alias.unwrap_or_else(|| schemas::own_name(table.name()).to_owned());
-            Ok((table, relation))
+            let relation = alias.unwrap_or_else(|| changed.own_name().to_owned());
+            Ok((changed, relation))
         }
         other => Err(SqlError::not_supported(other, "Name one table; join others in FROM.")),
     }
@@ -192,7 +205,8 @@ struct Wanted<'s> {
     target: &'s TableWithJoins,
     others: &'s [TableWithJoins],
     relation: &'s str,
-    selection: Option<&'s Expr>,
+    changed: &'s Changed,
+    selection: Option<Expr>,
 }
 
 impl Wanted<'_> {
@@ -201,12 +215,13 @@ impl Wanted<'_> {
     fn one_row(
         &self,
         planner: &Planner<'_>,
-        table: &Table,
         found: &[Expr],
         parameters: &mut Parameters,
     ) -> Result<Option<RowsToChange>> {
-        let (Some(selection), []) = (self.selection, self.others) else { return Ok(None) };
-        let Some(key) = condition::whole_key(table, self.relation, selection, parameters)? else {
+        let (Some(selection), []) = (&self.selection, self.others) else { return Ok(None) };
+        let definition = &self.changed.definition;
+        let Some(key) = condition::whole_key(definition, self.relation, selection, parameters)?
+        else {
             return Ok(None);
         };
         if found.is_empty() {
@@ -216,7 +231,7 @@ impl Wanted<'_> {
         let place = Place { one: "UPDATE", many: "UPDATE" };
         let rows = [self.relation];
         // Of what is more than that, or wrong, the query tells.
-        let computed = Computed::new(planner, table, &rows, items, place, parameters).ok();
+        let computed = Computed::new(planner, definition, &rows, items, place, parameters).ok();
         Ok(computed
             .map(|computed| RowsToChange::WithKey { key, computed: Some(Arc::new(computed)) }))
     }
@@ -225,18 +240,17 @@ impl Wanted<'_> {
     fn rows(
         self,
         planner: &Planner<'_>,
-        table: &Table,
         found: Vec<Expr>,
         parameters: &mut Parameters,
     ) -> Result<RowsToChange> {
         let mut tried = parameters.clone();
-        if let Some(row) = self.one_row(planner, table, &found, &mut tried)? {
+        if let Some(row) = self.one_row(planner, &found, &mut tried)? {
             *parameters = tried;
             return Ok(row);
         }
         let place = Place { one: "UPDATE", many: "UPDATE" };
         planner.queries.check_of_one_row(&found, &place)?;
-        let definition = table.definition();
+        let definition = &self.changed.definition;
         let quoted = |name: &str| Ident::with_quote('"', name);
         let key = definition.primary_key().iter().map(|column| {
             let name = &definition.columns()[*column].name;
@@ -249,10 +263,12 @@ impl Wanted<'_> {
         };
         let found = found.into_iter().enumerate().map(named);
         let projection = key.map(SelectItem::UnnamedExpr).chain(found).collect();
-        let from = std::iter::once(self.target).chain(self.others).cloned().collect();
-        let mut query = query_of(projection, from, self.selection.cloned())?;
+        let mut target = self.target.clone();
+        target.relation = self.changed.target(&target.relation, self.relation);
+        let from = std::iter::once(&target).chain(self.others).cloned().collect();
+        let mut query = query_of(projection, from, self.selection)?;
         query.with = self.with.cloned();
-        let query = QueryPlan::of_rows(planner, table, query, parameters)?;
+        let query = QueryPlan::of_rows(planner, &self.changed.table, query, parameters)?;
         Ok(RowsToChange::Found(Arc::new(query)))
     }
 }
@@ -260,19 +276,18 @@ impl Wanted<'_> {
 /// `SET column = value`. Values that are more than constants and parameters are added to `found`.
 /// `is_upsert` says whether there is a row that was to be inserted.
 pub(super) fn assignments(
-    table: &Table,
+    definition: &TableDefinition,
     given: &[ast::Assignment],
     is_upsert: bool,
     found: &mut Vec<Expr>,
     parameters: &mut Parameters,
 ) -> Result<Vec<Assignment>> {
-    let definition = table.definition();
     let mut assignments: Vec<Assignment> = Vec::with_capacity(given.len());
     for assignment in given {
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return Err(SqlError::not_supported(assignment, "Set one column at a time."));
         };
-        let column = plan::target_column(table, name)?;
+        let column = plan::target_column(definition, name)?;
         if assignments.iter().any(|earlier| earlier.column == column) {
             let message = format!("column {name} is set more than once");
             return Err(SqlError::new(state::DUPLICATE_COLUMN, message));

@@ -87,6 +87,23 @@ pub(crate) fn type_name(data_type: DataType) -> String {
     }
 }
 
+/// A type of a column of an answer as PostgreSQL writes it.
+pub(crate) fn name_of(column_type: ColumnType) -> String {
+    match column_type {
+        ColumnType::Stored(data_type) => type_name(data_type),
+        ColumnType::Oid => "oid".to_owned(),
+        ColumnType::Name => "name".to_owned(),
+        ColumnType::Char => "\"char\"".to_owned(),
+        ColumnType::Interval => "interval".to_owned(),
+        ColumnType::Vector(DataType::Int16) => "int2vector".to_owned(),
+        ColumnType::Vector(_) => "oidvector".to_owned(),
+        ColumnType::Array(element) => {
+            let element = type_name(element);
+            format!("{}[]", element.split('(').next().unwrap_or_default())
+        }
+    }
+}
+
 /// The PostgreSQL type of a column.
 pub(crate) fn type_of(data_type: DataType) -> Type {
     match data_type {

@@ -62,7 +62,7 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "ALTER TABLE t ALTER COLUMN n TYPE bigint USING n + 1",
         "CREATE INDEX i ON t ((n + 1))",
         "CREATE INDEX i ON t (n) WHERE n > 1",
-        "CREATE VIEW v AS SELECT 1",
+        "CREATE MATERIALIZED VIEW v AS SELECT 1",
         "CREATE TABLE u (id int PRIMARY KEY, n int UNIQUE DEFERRABLE)",
         "CREATE TABLE u (id int PRIMARY KEY, n int REFERENCES t MATCH PARTIAL)",
         "CREATE TABLE u (id int PRIMARY KEY, n int[])",

@@ -42,5 +42,6 @@ mod temporary_tables_are_of_one_client;
 mod the_operator_is_told_of_the_disk;
 mod transactions_are_all_or_nothing;
 mod transactions_are_as_large_as_the_disk;
+mod views_stay_what_they_are;
 mod what_drivers_send_is_understood;
 mod wrong_values_have_their_sqlstate;

@@ -64,6 +64,36 @@ fn tables_and_schemas_are_listed() {
 }
 
 #[test]
+fn views_are_listed_with_their_queries() {
+    let world = World::new();
+    let view = "CREATE VIEW names (called) AS SELECT note FROM orders WHERE customer > 1";
+    let Some(_) = psql(&world, &[ORDERS, view]) else { return };
+    assert_eq!(
+        psql(&world, &["\\dv"]).unwrap(),
+        "List of relations\nSchema|Name|Type|Owner\npublic|names|view|onrush\n(1 row)\n"
+    );
+    assert_eq!(
+        psql(&world, &["\\d names"]).unwrap(),
+        "View \"public.names\"\n\
+         Column|Type|Collation|Nullable|Default\n\
+         called|character varying(40)|||\n"
+    );
+    assert_eq!(
+        psql(&world, &["\\d+ names"]).unwrap(),
+        "View \"public.names\"\n\
+         Column|Type|Collation|Nullable|Default|Storage|Description\n\
+         called|character varying(40)||||extended|\n\
+         View definition:\n\x20SELECT note AS called\n\x20\x20\x20FROM orders\n\
+         \x20\x20WHERE customer > 1;\n"
+    );
+    assert!(
+        psql(&world, &["\\sv names"])
+            .unwrap()
+            .starts_with("CREATE OR REPLACE VIEW public.names AS")
+    );
+}
+
+#[test]
 fn a_table_is_told_whole() {
     let world = World::new();
     let comments =

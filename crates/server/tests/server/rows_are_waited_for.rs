@@ -87,7 +87,8 @@ async fn a_delete_waits_for_the_transaction_that_has_changed_the_row() {
     query(&one, "BEGIN").await;
     query(&one, ADD_10).await;
     query(&other, "BEGIN").await;
-    let other = waiting(&world, other, "DELETE FROM accounts WHERE balance >= 100 AND id < 2").await;
+    let other =
+        waiting(&world, other, "DELETE FROM accounts WHERE balance >= 100 AND id < 2").await;
     query(&one, "COMMIT").await;
     let (failed, other) = other.await.unwrap();
     assert_eq!(failed, None);
@@ -194,7 +195,10 @@ async fn workers_of_a_queue_skip_each_others_jobs() {
     assert_eq!(query(&other, next).await, ["2"]);
     query(&one, "DELETE FROM accounts WHERE id = 1").await;
     query(&one, "COMMIT").await;
-    assert_eq!(query(&one, "SELECT id FROM accounts ORDER BY id FOR SHARE SKIP LOCKED").await, ["3"]);
+    assert_eq!(
+        query(&one, "SELECT id FROM accounts ORDER BY id FOR SHARE SKIP LOCKED").await,
+        ["3"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

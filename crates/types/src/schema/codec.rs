@@ -5,7 +5,7 @@
 //! ```text
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
-//!          of expressions; 6 with indexes; 7 with foreign keys or a sequence
+//!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -16,7 +16,7 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 7 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 8 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
@@ -25,10 +25,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 7: 1, the rows are not logged; formats 3 to 7 only: 0, they are
-//! u8       formats 4 to 7 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 8: 1, the rows are not logged; formats 3 to 8 only: 0, they are
+//! u8       formats 4 to 8 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 7 where they say so, a table that was altered:
+//! format 3, and formats 4 to 8 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -41,14 +41,14 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 7 only:
+//! formats 4 to 8 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 7 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 8 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 and 7 only:
+//! formats 6 to 8 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
@@ -60,7 +60,7 @@
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! format 7 only:
+//! formats 7 and 8 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -77,6 +77,16 @@
 //!   u8     1 it begins anew at its end, 0 it does not
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
+//!
+//! format 8 only, a view:
+//! u32      length of its query, and that many bytes of UTF-8
+//! u16      number of tables that it reads, then for each:
+//!   u32    its number
+//!   u16    number of columns that it had, then for each a u16: its number
+//!   u16    how many of them the query names, then for each a u16: its number
+//! u16      number of columns that are more than their type says, then for each:
+//!   u16    its number
+//!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
@@ -86,6 +96,7 @@ mod defaults;
 mod foreign_keys;
 mod indexes;
 mod sequences;
+mod views;
 
 use std::sync::Arc;
 
@@ -103,6 +114,7 @@ const FORMAT_WITH_CHECKS: u8 = 4;
 const FORMAT_WITH_FORMS: u8 = 5;
 const FORMAT_WITH_INDEXES: u8 = 6;
 const FORMAT_WITH_REFERENCES: u8 = 7;
+const FORMAT_WITH_VIEW: u8 = 8;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -112,6 +124,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.view().is_some() => FORMAT_WITH_VIEW,
             _ if self.is_linked() || self.sequence().is_some() => FORMAT_WITH_REFERENCES,
             _ if !self.indexes().is_empty() || self.entries_of().is_some() => FORMAT_WITH_INDEXES,
             _ if self.has_forms() => FORMAT_WITH_FORMS,
@@ -149,6 +162,9 @@ impl TableDefinition {
         if format >= FORMAT_WITH_REFERENCES {
             foreign_keys::push(self, &mut out);
             sequences::push(self.sequence(), &mut out);
+        }
+        if let Some(view) = self.view() {
+            views::push(view, &mut out);
         }
         out
     }
@@ -311,7 +327,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_REFERENCES).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_VIEW).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -361,6 +377,10 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         }
         _ => (Vec::new(), Vec::new(), None),
     };
+    let view = match format {
+        FORMAT_WITH_VIEW => Some(views::read(input)?),
+        _ => None,
+    };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
         return Err("a key column is nullable");
@@ -380,6 +400,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         foreign_keys,
         referenced_by,
         sequence,
+        view,
         history,
     })
 }

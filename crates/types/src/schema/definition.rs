@@ -6,6 +6,7 @@ use super::foreign_key::ForeignKey;
 use super::history::History;
 use super::index::{EntriesOf, IndexDefinition};
 use super::sequence::SequenceDefinition;
+use super::view::ViewDefinition;
 use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::expression::{Expression, PreparedDefault};
@@ -40,6 +41,8 @@ pub struct TableDefinition {
     pub(super) referenced_by: Vec<u32>,
     /// Of a table that is a sequence.
     pub(super) sequence: Option<SequenceDefinition>,
+    /// Of a table that is a view.
+    pub(super) view: Option<ViewDefinition>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -56,6 +59,7 @@ pub struct TableBuilder {
     conditions: Vec<(String, Expression)>,
     pub(super) entries_of: Option<EntriesOf>,
     pub(super) sequence: Option<SequenceDefinition>,
+    pub(super) view: Option<ViewDefinition>,
 }
 
 impl TableDefinition {
@@ -71,6 +75,7 @@ impl TableDefinition {
             conditions: Vec::new(),
             entries_of: None,
             sequence: None,
+            view: None,
         }
     }
 
@@ -156,6 +161,18 @@ impl TableDefinition {
         Ok(self)
     }
 
+    /// The same table under another name and with other names for all its columns, as a view has them.
+    ///
+    /// # Errors
+    /// [`TypeError::BadName`]; two columns of one name.
+    pub fn called(&self, name: &str, columns: Vec<String>) -> Result<TableDefinition, TypeError> {
+        let mut called = self.clone().renamed(name)?;
+        for (column, name) in called.columns.iter_mut().zip(columns) {
+            column.name = name;
+        }
+        called.checked()
+    }
+
     /// The same checks as for a new table, for one made of parts.
     pub(super) fn checked(mut self) -> Result<TableDefinition, TypeError> {
         self.check_columns()?;
@@ -167,6 +184,7 @@ impl TableDefinition {
         self.check_indexes()?;
         self.check_foreign_keys()?;
         self.check_sequence()?;
+        self.check_view()?;
         // Compiling lays out the row of defaults, which checks the sizes.
         Schema::new(Arc::new(self.clone()))?;
         Ok(self)
@@ -291,6 +309,7 @@ impl TableBuilder {
             conditions,
             entries_of,
             sequence,
+            view,
             ..
         } = self;
         let mut table = TableDefinition {
@@ -305,6 +324,7 @@ impl TableBuilder {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             sequence,
+            view,
             history: None,
         };
         for (name, condition) in &conditions {

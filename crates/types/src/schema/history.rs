@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::{
     COLUMNS_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema, SequenceDefinition,
-    TableDefinition,
+    TableDefinition, ViewDefinition,
 };
 use crate::{TypeError, Value};
 
@@ -91,6 +91,8 @@ pub enum TableChange {
     },
     /// The table, which is a sequence, is another one.
     SetSequence(SequenceDefinition),
+    /// The table, which is a view, is another one.
+    SetView(ViewDefinition),
     /// The table has another name.
     Rename {
         /// The new name.
@@ -211,6 +213,7 @@ impl TableDefinition {
                 altered.checks[index].name.clone_from(to);
             }
             TableChange::SetSequence(sequence) => altered.sequence = Some(sequence.clone()),
+            TableChange::SetView(view) => altered.view = Some(view.clone()),
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
         altered.history = Some(Arc::new(history));
@@ -297,6 +300,7 @@ impl TableDefinition {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             sequence: self.sequence.clone(),
+            view: self.view.clone(),
             history: None,
         };
         Some((definition, sources))

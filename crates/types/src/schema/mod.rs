@@ -12,6 +12,7 @@ mod foreign_key;
 mod history;
 mod index;
 mod sequence;
+mod view;
 
 pub use check::{CHECK_BYTES_MAX, CheckConstraint};
 pub use compiled::Schema;
@@ -30,6 +31,7 @@ pub use index::{
     Uniqueness,
 };
 pub use sequence::{SequenceDefinition, SequenceOwner};
+pub use view::{VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition, ViewSource};
 
 use crate::expression::Expression;
 use crate::{DataType, KeyStrategy, TypeError, Value};

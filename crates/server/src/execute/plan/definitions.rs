@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use onrush::Identities;
+
 use super::super::{Answer, Backend};
 use crate::access::Right;
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
     AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, NewTable, RoleStatement,
-    SchemaPlan, SequencePlan, SettingChange,
+    SchemaPlan, SequencePlan, SettingChange, ViewPlan,
 };
 
 #[derive(Clone)]
@@ -24,6 +26,7 @@ pub(crate) enum DefinitionPlan {
     Truncate {
         names: Vec<String>,
         cascades: bool,
+        identities: Identities,
     },
     CreateIndex {
         table: String,
@@ -48,6 +51,7 @@ pub(crate) enum DefinitionPlan {
     Comment(CommentPlan),
     Schema(SchemaPlan),
     Sequence(SequencePlan),
+    View(ViewPlan),
     Roles(RoleStatement),
     /// What sessions begin with from now on.
     AlterDatabase(SettingChange),
@@ -70,6 +74,7 @@ impl DefinitionPlan {
             DefinitionPlan::Comment(_) => "COMMENT",
             DefinitionPlan::Schema(plan) => plan.tag(),
             DefinitionPlan::Sequence(plan) => plan.tag(),
+            DefinitionPlan::View(plan) => plan.tag(),
             DefinitionPlan::Roles(statement) => statement.tag(),
             DefinitionPlan::AlterDatabase(_) => "ALTER DATABASE",
         }
@@ -104,6 +109,7 @@ impl DefinitionPlan {
             DefinitionPlan::RenameIndex { index, .. } => is_own(index),
             DefinitionPlan::Comment(plan) => is_own(&plan.table),
             DefinitionPlan::Sequence(plan) => plan.names().iter().all(|name| is_own(name)),
+            DefinitionPlan::View(plan) => plan.names().iter().all(|name| is_own(name)),
             _ => false,
         };
         if are_own { Ok(()) } else { backend.check_superuser(self.tag()) }
@@ -114,6 +120,9 @@ impl DefinitionPlan {
         match self {
             DefinitionPlan::CreateAs(plan) => plan.query.is_stale(seen),
             DefinitionPlan::Lock(plan) => plan.tables.iter().any(|table| !seen.is_current(table)),
+            DefinitionPlan::View(ViewPlan::Create(view)) => {
+                view.tables.iter().any(|table| !seen.is_current(table))
+            }
             _ => false,
         }
     }
@@ -134,7 +143,9 @@ impl DefinitionPlan {
             DefinitionPlan::DropTables { names, if_exists, cascades } => {
                 backend.drop_tables(names, *if_exists, *cascades)
             }
-            DefinitionPlan::Truncate { names, cascades } => backend.truncate(names, *cascades),
+            DefinitionPlan::Truncate { names, cascades, identities } => {
+                backend.truncate(names, *cascades, *identities)
+            }
             DefinitionPlan::Lock(plan) => backend.lock_tables(plan),
             DefinitionPlan::DropNothing { missing, .. } => {
                 backend.notices.extend(missing.iter().cloned());
@@ -143,6 +154,7 @@ impl DefinitionPlan {
             DefinitionPlan::Comment(plan) => backend.comment(plan),
             DefinitionPlan::Schema(plan) => backend.change_schemas(plan),
             DefinitionPlan::Sequence(plan) => backend.change_sequences(plan),
+            DefinitionPlan::View(plan) => backend.change_views(plan),
             DefinitionPlan::Roles(statement) => backend.change_roles(statement),
             DefinitionPlan::AlterDatabase(change) => backend.alter_database(change),
         }?;

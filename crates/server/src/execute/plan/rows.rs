@@ -12,8 +12,8 @@ use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{
     Bound, Conflict, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, LockedRows,
-    LockingPlan, Operand, OutputColumn,
-    QueryPlan, Returning, Scalar, UpdatePlan,
+    LockingPlan, Operand, OutputColumn, QueryPlan, Returning, RowsToChange, Scalar, Through,
+    UpdatePlan,
 };
 
 /// A procedure and its arguments.
@@ -230,7 +230,7 @@ impl WritePlan {
             WritePlan::Update(update) => update.rows.is_stale(seen),
             WritePlan::Delete(delete) => delete.rows.is_stale(seen),
         };
-        of_rows || !seen.is_current(self.table())
+        of_rows || self.through().is_stale(seen) || !seen.is_current(self.table())
     }
 
     fn check_rights(&self, backend: &Backend) -> Result<()> {
@@ -239,33 +239,57 @@ impl WritePlan {
             WritePlan::Update(_) => Right::Update,
             WritePlan::Delete(_) => Right::Delete,
         };
-        backend.check_right(right, self.table())?;
-        backend.check_right(Right::Select, self.table())
+        for asked in &self.through().asked {
+            backend.check_right(right, asked)?;
+            backend.check_right(Right::Select, asked)?;
+        }
+        match self.rows() {
+            Some(RowsToChange::Found(query)) => backend.check_reads(query),
+            _ => Ok(()),
+        }
+    }
+
+    fn rows(&self) -> Option<&RowsToChange> {
+        match self {
+            WritePlan::Insert(_) => None,
+            WritePlan::Update(update) => Some(&update.rows),
+            WritePlan::Delete(delete) => Some(&delete.rows),
+        }
+    }
+
+    fn through(&self) -> &Through {
+        match self {
+            WritePlan::Insert(insert) => &insert.through,
+            WritePlan::Update(update) => &update.through,
+            WritePlan::Delete(delete) => &delete.through,
+        }
     }
 }
 
 impl Backend {
     /// Refuses an INSERT that the client's role may not run.
     pub(in crate::execute) fn check_insert(&self, insert: &InsertPlan) -> Result<()> {
-        self.check_right(Right::Insert, &insert.table)?;
-        if let Conflict::Update(_, update) = &insert.conflict {
-            self.check_right(Right::Update, &insert.table)?;
-            // What comes of it tells what is there.
-            if update.computed.is_some() {
-                self.check_right(Right::Select, &insert.table)?;
+        for asked in &insert.through.asked {
+            self.check_right(Right::Insert, asked)?;
+            if let Conflict::Update(_, update) = &insert.conflict {
+                self.check_right(Right::Update, asked)?;
+                // What comes of it tells what is there.
+                if update.computed.is_some() {
+                    self.check_right(Right::Select, asked)?;
+                }
+            }
+            if insert.returning.is_some() {
+                self.check_right(Right::Select, asked)?;
             }
         }
         if let InsertRows::Found { query, .. } = &insert.rows {
             self.check_reads(query)?;
         }
-        match insert.returning.is_some() {
-            true => self.check_right(Right::Select, &insert.table),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     pub(super) fn check_reads(&self, query: &QueryPlan) -> Result<()> {
-        query.tables().try_for_each(|table| self.check_right(Right::Select, table))
+        query.asked_tables().try_for_each(|table| self.check_right(Right::Select, table))
     }
 
     fn check_right(&self, right: Right, table: &Table) -> Result<()> {

@@ -8,7 +8,8 @@ use super::super::{Answer, Backend};
 use crate::error::Result;
 use crate::sql::plan::show_columns;
 use crate::sql::{
-    ConstraintsPlan, ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange, TransactionModes,
+    ConstraintsPlan, ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange,
+    TransactionModes,
 };
 
 #[derive(Clone)]

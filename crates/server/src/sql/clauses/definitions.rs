@@ -330,10 +330,9 @@ pub(super) fn check_away(statement: &Statement) -> Result<()> {
             partitions,
             table: _spelling,
             if_exists,
-            // The planner refuses the other one.
+            // The planner takes it.
             identity:
                 None | Some(TruncateIdentityOption::Restart | TruncateIdentityOption::Continue),
-            // The planner takes it.
             cascade: None | Some(CascadeOption::Cascade | CascadeOption::Restrict),
             on_cluster,
         }) => {

@@ -18,7 +18,7 @@ use super::create::{self, Kind};
 use super::{Planner, names, plan, schema};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
-use crate::schemas;
+use crate::{schemas, views};
 use read::Action;
 
 /// What is done with sequences, by their names in the engine.
@@ -146,16 +146,17 @@ fn owner(planner: &Planner<'_>, name: &ObjectName) -> Result<Owner> {
     Ok(Owner { table, column })
 }
 
-/// Refuses a sequence in the place of a table, with what `told` makes of its name.
-pub(super) fn check_is_none(
+/// Refuses a sequence or a view in the place of a table, with what `told` makes of its name.
+pub(super) fn check_is_table(
     planner: &Planner<'_>,
     name: &str,
     told: impl Fn(&str) -> String,
 ) -> Result<()> {
-    let known = planner.seen.table(name).ok();
-    if known.is_none_or(|table| table.definition().sequence().is_none()) {
+    let Ok(known) = planner.seen.table(name) else { return Ok(()) };
+    if known.definition().is_table() {
         return Ok(());
     }
     let error = SqlError::new(state::WRONG_OBJECT_TYPE, told(schemas::own_name(name)));
-    Err(error.with_detail("This operation is not supported for sequences."))
+    let kind = views::kind(known.definition());
+    Err(error.with_detail(format!("This operation is not supported for {kind}s.")))
 }

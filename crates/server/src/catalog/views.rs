@@ -1,0 +1,85 @@
+//! Views of users: `pg_views` and `information_schema.views`, and `pg_get_viewdef`.
+
+use onrush::{Database, Row, Table, Value};
+use onrush_query::{Client, Statement, SystemFunction};
+
+use super::functions::number;
+use super::information::place;
+use super::kinds::{NAME, TEXT};
+use super::names::{self, OWNER};
+use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable};
+use crate::execute::seen_by;
+use crate::schemas;
+use crate::seen::Seen;
+use crate::sql::{Lookup, Updatable, view_as_shown};
+
+pub(super) const ALL: &[SystemTable] = &[
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_views",
+        columns: &[
+            ("schemaname", NAME),
+            ("viewname", NAME),
+            ("viewowner", NAME),
+            ("definition", TEXT),
+        ],
+        rows: |seen, statement| {
+            let row = |view: &Table| {
+                let (schema, name) = schemas::parts(view.name());
+                let definition = shown(seen, &statement.client, view);
+                vec![schema.to_owned().into(), name.to_owned().into(), OWNER.into(), definition]
+            };
+            seen.views().iter().map(row).collect()
+        },
+    },
+    SystemTable {
+        schema: INFORMATION_SCHEMA,
+        name: "views",
+        columns: &[
+            ("table_catalog", NAME),
+            ("table_schema", NAME),
+            ("table_name", NAME),
+            ("view_definition", TEXT),
+            ("check_option", TEXT),
+            ("is_updatable", TEXT),
+            ("is_insertable_into", TEXT),
+            ("is_trigger_updatable", TEXT),
+            ("is_trigger_deletable", TEXT),
+            ("is_trigger_insertable_into", TEXT),
+        ],
+        rows: |seen, statement| {
+            seen.views().iter().map(|view| row(seen, statement, view)).collect()
+        },
+    },
+];
+
+fn row(seen: &Seen, statement: &Statement, view: &Table) -> Row {
+    let mut row = place(view, statement);
+    row.push(shown(seen, &statement.client, view));
+    let is_updatable = if Updatable::of(seen, view).is_ok() { "YES" } else { "NO" };
+    row.extend(["NONE", is_updatable, is_updatable, "NO", "NO", "NO"].map(Value::from));
+    row
+}
+
+/// The query of a view as a client sees it; NULL where it cannot be told.
+fn shown(seen: &Seen, client: &Client, view: &Table) -> Value<'static> {
+    let path = client.schemas();
+    let is_visible = |table: &Table| names::is_visible(seen, &path, table);
+    view_as_shown(seen, view, is_visible).map_or(Value::Null, Value::from)
+}
+
+pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
+    let database = database.clone();
+    vec![SystemFunction::of_client("pg_get_viewdef", TEXT, move |client, given| {
+        let seen = seen_by(client, &database);
+        let found = match given.first() {
+            Some(Value::Text(name)) => {
+                let lookup = Lookup { seen: &seen, path: &client.schemas() };
+                lookup.written(name).and_then(|name| seen.table(&name).ok())
+            }
+            _ => number(given, 0).and_then(|oid| names::table_with(&seen, oid)),
+        };
+        let view = found.filter(|table| table.definition().view().is_some());
+        view.map_or(Value::Null, |view| shown(&seen, client, &view))
+    })]
+}
