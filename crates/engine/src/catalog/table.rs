@@ -125,8 +125,8 @@ impl TableEntry {
         })
     }
 
-    /// Identities of a table that a transaction has let begin anew: the counter that others know, the transaction's own,
-    /// and the column's number.
+    /// Identities of a table that a transaction has let begin anew: the counter that others know, the transaction's
+    /// own, and the column's number.
     pub(crate) fn begun_anew_in(&self, own: &TableEntry) -> Vec<Restart> {
         let restart = |(column, counter): &(usize, Arc<Sequence>)| {
             let number = own.column_number(*column);

@@ -56,4 +56,5 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
     Ok(DefinitionPlan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
 }
 
-const FORMS: &str = "There are COMMENT ON TABLE, COMMENT ON VIEW and COMMENT ON SEQUENCE name, and COMMENT ON COLUMN table.column.";
+const FORMS: &str = "There are COMMENT ON TABLE, COMMENT ON VIEW and COMMENT ON SEQUENCE name, and \
+     COMMENT ON COLUMN table.column.";

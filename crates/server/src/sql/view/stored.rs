@@ -1,7 +1,8 @@
 //! The query of a view as it is kept: what it means is found when the view is made, and stays the same whatever is
 //! renamed or added later.
 //!
-//! Each table stands there by its place among the view's sources, under the name that the query calls it by and with the columns that it had:
+//! Each table stands there by its place among the view's sources, under the name that the query calls it by and
+//! with the columns that it had:
 //!
 //! ```text
 //! CREATE VIEW v AS SELECT * FROM t
