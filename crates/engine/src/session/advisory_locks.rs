@@ -84,8 +84,8 @@ impl Session {
 }
 
 impl AdvisoryLocks {
-    /// Takes a lock, shared or exclusive; who holds it in another session is waited for. A lock that is held can be taken
-    /// again.
+    /// Takes a lock, shared or exclusive; who holds it in another session is waited for. A lock that is held can be
+    /// taken again.
     ///
     /// # Errors
     /// [`Deadlock`](crate::Error::Deadlock), [`LockTimeout`](crate::Error::LockTimeout),

@@ -1,5 +1,5 @@
-//! FOR NO KEY UPDATE, FOR KEY SHARE, and OF with several tables, in words that sqlparser reads: a clause for each table,
-//! with the kind of lock in front of its name, behind LIMIT.
+//! FOR NO KEY UPDATE, FOR KEY SHARE, and OF with several tables, in words that sqlparser reads: a clause for each
+//! table, with the kind of lock in front of its name, behind LIMIT.
 
 use std::ops::Range;
 
