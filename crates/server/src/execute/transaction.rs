@@ -234,8 +234,8 @@ impl Backend {
     }
 
     /// As [`in_transaction`](Self::in_transaction), of a statement that changes rows: in a transaction it locks them,
-    /// and waits for those that others have locked. Where one was changed since the statement's snapshot it begins again
-    /// with a new one, or fails where all statements are to see the same.
+    /// and waits for those that others have locked. Where one was changed since the statement's snapshot it begins
+    /// again with a new one, or fails where all statements are to see the same.
     pub(super) fn change_rows<T>(
         &mut self,
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
