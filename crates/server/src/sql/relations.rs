@@ -1,7 +1,7 @@
 //! What names in FROM stand for: tables, sequences, views of users, and what the system tells of itself.
 //!
 //! The query of a view is planned with names of its own: there tables go by their places, see
-//! [`stored`](super::view::stored).
+//! [the stored form](super::view::stored).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
