@@ -171,6 +171,12 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// Rows for a view. Your input.
+    #[error("{name} is a view, which has no rows; write to the tables that it reads")]
+    IsView {
+        /// Its name.
+        name: String,
+    },
     /// No such table. Your input.
     #[error("there is no table {name}; create it first, or check the spelling")]
     UnknownTable {

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use common::{Fixture, all_rows, note, noted, notes, refused};
 use onrush::{
     ColumnDefinition, DataType, Error, KeyStrategy, ScanOptions, TableChange, TableDefinition,
-    TypeError, Value,
+    TypeError, Value, ViewDefinition,
 };
 
 #[test]
@@ -153,6 +153,25 @@ fn a_table_of_another_database() {
     drop(transaction);
     refused(session.snapshot().unwrap().get(&strange, &[1i64.into()]), &["notes"]);
     assert_eq!(all_rows(&mut session, &own), [noted(1, "own")]);
+}
+
+#[test]
+fn a_row_for_a_view() {
+    let db = Fixture::in_memory().create();
+    let view = ViewDefinition { query: "SELECT 1".into(), sources: Vec::new(), kinds: Vec::new() };
+    let number = ColumnDefinition::new("number", DataType::Int32);
+    let ones = TableDefinition::builder("ones").column(number).view(view).build().unwrap();
+    let ones = db.create_table(ones).unwrap();
+    let (row, key) = ([Value::Int32(1)], [1i64.into()]);
+    let words = ["ones", "view", "write to the tables"];
+    let mut session = db.session().unwrap();
+    refused(session.insert(&ones, &row), &words);
+    refused(session.upsert(&ones, &row), &words);
+    refused(session.insert_many(&ones, [&row[..]]), &words);
+    refused(session.delete(&ones, &key), &words);
+    let mut transaction = session.begin().unwrap();
+    refused(transaction.insert(&ones, &row), &words);
+    refused(transaction.delete(&ones, &key), &words);
 }
 
 #[test]

@@ -356,7 +356,7 @@ impl From<Error> for SqlError {
             Error::Type(inner) => state_of_type_error(inner),
             Error::DuplicateKey { .. } | Error::UniqueViolated { .. } => state::UNIQUE_VIOLATION,
             Error::UnknownIndex { .. } => state::UNDEFINED_OBJECT,
-            Error::IsIndex { .. } => state::WRONG_OBJECT_TYPE,
+            Error::IsIndex { .. } | Error::IsView { .. } => state::WRONG_OBJECT_TYPE,
             Error::ReferenceMissing { .. }
             | Error::ReferenceMixed { .. }
             | Error::StillReferenced { .. } => state::FOREIGN_KEY_VIOLATION,

@@ -81,13 +81,16 @@ impl Table {
         assignments.iter().map(resolve).collect()
     }
 
-    /// The entries of an index are written with the rows of their table alone.
+    /// Whether rows can be written to it.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
-        match self.entry.is_index() {
-            true => Err(Error::IsIndex { name: self.name().to_owned() }),
-            false => Ok(()),
-        }
+        if self.entry.takes_rows { Ok(()) } else { Err(self.takes_no_rows()) }
+    }
+
+    #[cold]
+    fn takes_no_rows(&self) -> Error {
+        let name = self.name().to_owned();
+        if self.entry.is_index() { Error::IsIndex { name } } else { Error::IsView { name } }
     }
 
     /// A key in words, for messages: of the entries of an index the indexed columns.

@@ -34,6 +34,8 @@ pub(crate) struct TableEntry {
     strict_order: Option<Mutex<()>>,
     checks: Option<TableChecks>,
     defaults: TableDefaults,
+    /// Whether rows are written to it: not to views, and to indexes with the rows of their tables alone.
+    pub(super) takes_rows: bool,
     pub(super) is_indexed: bool,
     /// Whether its rows reference others.
     pub(super) has_foreign_keys: bool,
@@ -184,6 +186,7 @@ impl TableEntry {
             strict_order,
             checks,
             defaults,
+            takes_rows: definition.view().is_none() && definition.entries_of().is_none(),
             is_indexed: !definition.indexes().is_empty(),
             has_foreign_keys: !definition.foreign_keys().is_empty(),
             is_linked: !definition.indexes().is_empty() || definition.is_linked(),

@@ -103,11 +103,7 @@ impl WriteSet {
         self.held_bytes + self.replaced_bytes
     }
 
-    /// The change takes the place of an earlier one of the row, and rests on the snapshot that that one rested on.
-    pub(super) fn put(&mut self, at: RowKey, mut write: Write) {
-        if let Some(earlier) = self.writes.get(&at) {
-            write.unchanged_since = earlier.unchanged_since;
-        }
+    pub(super) fn put(&mut self, at: RowKey, write: Write) {
         let replaced = (!self.savepoints.is_empty()).then(|| at.clone());
         let before = self.insert(at, write);
         if let Some(at) = replaced {
@@ -115,7 +111,8 @@ impl WriteSet {
         }
     }
 
-    fn insert(&mut self, at: RowKey, write: Write) -> Option<Write> {
+    /// The change takes the place of an earlier one of the row, and rests on the snapshot that that one rested on.
+    fn insert(&mut self, at: RowKey, mut write: Write) -> Option<Write> {
         self.held_bytes += row_bytes(&at, &write);
         match self.writes.entry(at) {
             Entry::Vacant(free) => {
@@ -124,6 +121,7 @@ impl WriteSet {
             }
             Entry::Occupied(mut taken) => {
                 self.held_bytes -= row_bytes(taken.key(), taken.get());
+                write.unchanged_since = taken.get().unchanged_since;
                 Some(taken.insert(write))
             }
         }
@@ -226,10 +224,10 @@ impl WriteSet {
         self.savepoints.truncate(index + 1);
         for (at, before) in self.replaced.split_off(self.savepoints[index].1).into_iter().rev() {
             self.replaced_bytes -= replaced_bytes(&at, before.as_ref());
-            match before {
-                Some(write) => self.insert(at, write),
-                None => self.take_out(&at),
-            };
+            self.take_out(&at);
+            if let Some(write) = before {
+                self.insert(at, write);
+            }
         }
         true
     }
