@@ -100,10 +100,11 @@ fn tables_that_are_not_logged_are_sound_and_empty() {
 /// A table for each thing that a definition may say, beside types of columns.
 #[test]
 fn every_kind_of_definition_is_known() {
+    use onrush::expression::{Arithmetic, Expression};
     use onrush::{
-        ColumnDefinition, DataType, Database, KeyStrategy, NewForeignKey, NewIndex, Options,
-        ReferentialAction, SequenceDefinition, SequenceOwner, TableDefinition, ViewColumnKind,
-        ViewDefinition, ViewSource,
+        ColumnDefinition, DataType, Database, GeneratedColumn, KeyStrategy, NewForeignKey,
+        NewIndex, Options, ReferentialAction, SequenceDefinition, SequenceOwner, TableDefinition,
+        ViewColumnKind, ViewDefinition, ViewSource,
     };
     let disk = MemoryDisk::new();
     let shared = std::sync::Arc::new(disk.clone());
@@ -142,6 +143,13 @@ fn every_kind_of_definition_is_known() {
     };
     let sequence = TableDefinition::builder("numbers").sequence(sequence).build().unwrap();
     database.create_table(sequence).unwrap();
+    let boxes = TableDefinition::builder("boxes").column(number("id").not_null());
+    let boxes = boxes.column(number("twice")).primary_key(["id"]).build().unwrap();
+    let twice = Expression::column("id").arithmetic(Arithmetic::Multiply, 2i64);
+    let twice = GeneratedColumn::new(&twice, &boxes).unwrap();
+    let boxes = database.create_table(boxes.with_generated("twice", twice).unwrap()).unwrap();
+    let row = [4i64.into(), onrush::Value::Default];
+    database.session().unwrap().insert(&boxes, &row).unwrap();
     let view = ViewDefinition {
         query: "SELECT id FROM authors".into(),
         sources: vec![ViewSource { table: authors.id(), columns: vec![0, 1], used: vec![0] }],

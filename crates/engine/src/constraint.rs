@@ -1,5 +1,5 @@
 //! Expressions that tables keep: CHECK constraints, which rows are looked at by before they are
-//! written, and defaults that are computed for each row. Those in the form that the engine understands are
+//! written, defaults that are computed for each row, and columns that are computed of others. Those in the form that the engine understands are
 //! evaluated here; for any other whoever understands it is asked.
 //!
 //! Invariants
@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use onrush_types::expression::{EvaluationError, PreparedDefault, PreparedExpression};
 use onrush_types::{
-    CheckConstraint, ComputedDefault, DefaultValue, RowView, Schema, TableDefinition, Value,
+    CheckConstraint, ComputedDefault, DefaultValue, EncodedRow, RowView, Schema, TableDefinition,
+    TypeError, Value,
 };
 use parking_lot::RwLock;
 
@@ -170,6 +171,69 @@ fn not_understood(definition: &TableDefinition, column: usize) -> Error {
     Error::DefaultNotUnderstood {
         table: definition.name().to_owned(),
         column: definition.columns()[column].name.clone(),
+    }
+}
+
+/// The columns of a table that are computed of others.
+pub(crate) struct GeneratedColumns {
+    /// With their positions. Made for the first row that is written.
+    ready: OnceLock<Vec<(usize, PreparedExpression)>>,
+}
+
+impl GeneratedColumns {
+    /// None for a table without such columns, which costs nothing then.
+    pub(crate) fn of(definition: &TableDefinition) -> Option<GeneratedColumns> {
+        let has_some = definition.generated_columns().next().is_some();
+        has_some.then(|| GeneratedColumns { ready: OnceLock::new() })
+    }
+
+    /// Computes them in a row that has all other columns. What `is_given` must be what it is computed to be.
+    pub(crate) fn complete(
+        &self,
+        schema: &Schema,
+        encoded: &mut EncodedRow,
+        is_given: impl Fn(usize) -> bool,
+    ) -> Result<()> {
+        let EncodedRow { key, row, .. } = std::mem::take(encoded);
+        let values = self.values(schema, &key, &row)?;
+        schema.update_row(&key, &row, &values, encoded)?;
+        let (given, computed) = (schema.view(&key, &row)?, schema.view(&key, &encoded.row)?);
+        let is_other = |column: usize| given.stored_bytes(column) != computed.stored_bytes(column);
+        match values.iter().find(|(column, _)| is_given(*column) && is_other(*column)) {
+            Some((column, _)) => {
+                Err(TypeError::GeneratedValue(schema.definition().column_name(*column)).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn values(
+        &self,
+        schema: &Schema,
+        key: &[u8],
+        row: &[u8],
+    ) -> Result<Vec<(usize, Value<'static>)>> {
+        let ready = match self.ready.get() {
+            Some(ready) => ready,
+            None => self.prepare(schema)?,
+        };
+        let row = schema.view(key, row)?;
+        let value = |(column, expression): &(usize, PreparedExpression)| {
+            Ok((*column, expression.value(&row).map_err(failed)?.into_owned()))
+        };
+        ready.iter().map(value).collect()
+    }
+
+    #[cold]
+    fn prepare(&self, schema: &Schema) -> Result<&Vec<(usize, PreparedExpression)>> {
+        let definition = schema.definition();
+        let mut ready = Vec::new();
+        for (column, generated) in definition.generated_columns() {
+            let data_type = definition.columns()[column].data_type;
+            let made = PreparedExpression::assigned(definition, &generated.form, data_type)?;
+            ready.push((column, made));
+        }
+        Ok(self.ready.get_or_init(|| ready))
     }
 }
 

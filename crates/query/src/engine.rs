@@ -28,9 +28,11 @@ use crate::functions::{
     self, CheckedArithmetic, CheckedCasts, ExistsAsValue, GroupSets, InputOrder, SingleRows,
     SystemFunction,
 };
+use crate::in_turn::PartsInTurn;
 use crate::interrupt::Interest;
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
 use crate::query::{Query, check_counts};
+use crate::row_by_row::{Setting, SubqueriesByRow, inside_of_calls, made_ready};
 use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
 use crate::types::ColumnType;
@@ -99,6 +101,7 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(SingleRows))
             .with_analyzer_rule(Arc::new(GroupSets))
             .with_analyzer_rule(Arc::new(InputOrder))
+            .with_analyzer_rule(Arc::new(SubqueriesByRow))
             .with_physical_optimizer_rules(physical_rules())
             .build();
         let brought = functions.into_iter().map(SystemFunction::into_udf);
@@ -165,10 +168,11 @@ impl Drop for QueryEngine {
     }
 }
 
-/// DataFusion's own rules, once it is known how each table is read.
+/// DataFusion's own rules, once it is known how each table is read, and before its parts are put together.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(FirstRows));
+    rules.push(Arc::new(PartsInTurn));
     rules
 }
 
@@ -209,10 +213,16 @@ type Sender = mpsc::Sender<Result<Option<Batch>>>;
 impl Run {
     async fn send_batches(mut self, sender: &Sender) -> Result<()> {
         let began = Instant::now();
-        let plan =
-            functions::bind(self.plan.clone(), &self.statement.client, self.statement.now_micros)?;
+        let (client, now_micros) = (&self.statement.client, self.statement.now_micros);
+        let bind = |plan| functions::bind(plan, client, now_micros);
+        let plan = inside_of_calls(bind(self.plan.clone())?, &bind)?;
         check_counts(&self.state, &plan)?;
         self.state.config_mut().set_extension(Arc::clone(&self.statement));
+        let setting = || {
+            let (state, runtime) = (self.state.clone(), Arc::clone(&self.runtime));
+            Arc::new(Setting { state, runtime })
+        };
+        let plan = made_ready(plan, &setting)?;
         let plan = self.state.create_physical_plan(&plan).await?;
         let planned = began.elapsed();
         if self.want == Want::Plan {

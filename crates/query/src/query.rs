@@ -25,6 +25,7 @@ use onrush::{DataType, Value};
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::relation::{Relation, Relations};
+use crate::row_by_row::inside_of_calls;
 use crate::table::{MadeTable, StoredTable};
 use crate::types::{ColumnType, answer_type, column_type, field};
 use crate::typing::{Types, with_types};
@@ -166,7 +167,9 @@ impl Query {
         for (field, value) in self.parameters.iter().zip(given) {
             values.push(parameter_value(field, value)?);
         }
-        Ok(self.plan.clone().replace_params_with_values(&ParamValues::from(values))?)
+        let values = ParamValues::from(values);
+        let replaced = |plan: LogicalPlan| plan.replace_params_with_values(&values);
+        Ok(inside_of_calls(replaced(self.plan.clone())?, &replaced)?)
     }
 }
 

@@ -27,6 +27,7 @@ mod arrays;
 mod calls;
 mod compared;
 mod numbers;
+mod ordinality;
 mod sets;
 mod things;
 mod timestamps;
@@ -72,6 +73,7 @@ pub(crate) fn prepare(
     relations: &dyn Relations,
     declared: &[Option<ColumnType>],
 ) -> Result<Prepared> {
+    ordinality::number_rows(query);
     let suspect = binder::bind(engine, query, relations, declared)?;
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
@@ -252,7 +254,7 @@ impl VisitorMut for Writer<'_> {
             Expr::Function(call) => match arrays::of_subquery(call, self.relations) {
                 Some(array) => *expression = array,
                 None if matches!(call.args, FunctionArguments::Subquery(_)) => {
-                    let what = "ARRAY of a query with WITH, DISTINCT, GROUP BY, LIMIT or FETCH";
+                    let what = "ARRAY of a query of several columns, or of all of a table";
                     return self.refuse(what);
                 }
                 None => self.sources.write_out(call),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, internal_datafusion_err};
+use datafusion::common::{Constraint, Constraints, DFSchema, internal_datafusion_err};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::conjunction;
@@ -34,6 +34,8 @@ pub(crate) struct StoredTable {
     /// Positions in the table of the columns that there are here.
     columns: Vec<usize>,
     schema: SchemaRef,
+    /// The primary key, on which the other columns depend: rows grouped by it need not be grouped by them.
+    constraints: Constraints,
 }
 
 impl StoredTable {
@@ -45,7 +47,11 @@ impl StoredTable {
             field(&column.name, ColumnType::Stored(column.data_type), is_nullable)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        StoredTable { table, columns, schema }
+        let position = |column: &usize| columns.iter().position(|own| own == column);
+        let key: Option<Vec<usize>> = definition.primary_key().iter().map(position).collect();
+        let key = key.map(Constraint::PrimaryKey).into_iter().collect();
+        let constraints = Constraints::new_unverified(key);
+        StoredTable { table, columns, schema, constraints }
     }
 
     /// The filters, as conditions on columns.
@@ -169,6 +175,10 @@ impl fmt::Debug for StoredTable {
 impl TableProvider for StoredTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
     }
 
     fn table_type(&self) -> TableType {

@@ -137,12 +137,20 @@ impl ExprPlanner for Comparisons {
 /// JSON as it was written has no order and no equality, as in PostgreSQL: what says the same may be
 /// written otherwise.
 fn check_comparable(side: &Expr, operator: &BinaryOperator, schema: &DFSchema) -> Result<()> {
-    let Ok((_, field)) = side.to_field(schema) else { return Ok(()) };
+    let Some(field) = field_of(side, schema) else { return Ok(()) };
     if column_type(&field) != ColumnType::Stored(DataType::Json) {
         return Ok(());
     }
     let message = format!("operator does not exist: json {operator} of anything; cast it to jsonb");
     Err(QueryError::UnknownFunction { message }.into())
+}
+
+/// The field of an expression. A cast makes what it says, whatever notes are on what is cast.
+fn field_of(expression: &Expr, schema: &DFSchema) -> Option<FieldRef> {
+    match expression {
+        Expr::Cast(cast) => Some(Arc::clone(&cast.field)),
+        other => other.to_field(schema).ok().map(|(_, field)| field),
+    }
 }
 
 /// Gives a constant in quotes the type of `other`.
@@ -153,7 +161,7 @@ fn adopt(constant: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
         return Ok(());
     };
     // What cannot be told here is told when the whole statement is known.
-    let Ok((_, field)) = other.to_field(schema) else { return Ok(()) };
+    let Some(field) = field_of(other, schema) else { return Ok(()) };
     if let Some(read) = read(written, &field)? {
         *constant = Expr::Literal(read, None);
     }

@@ -36,6 +36,10 @@ pub(crate) fn apply(
         ColumnChange::NotNull(false) if is_identity(column) => return Err(identity(column)),
         ColumnChange::NotNull(is) => column.nullable = !is,
         ColumnChange::Default(_) if is_identity(column) => return Err(identity(column)),
+        ColumnChange::Default(_) if is_generated(column) => {
+            let message = format!("column {name:?} is a generated column");
+            return Err(SqlError::new(state::SYNTAX_ERROR, message));
+        }
         ColumnChange::Default(default) => column.default = default.clone(),
         ColumnChange::Type(data_type) => {
             if !is_cast_when_assigned(column.data_type, *data_type) {
@@ -61,6 +65,10 @@ pub(crate) fn apply(
         }
     }
     Ok(())
+}
+
+fn is_generated(column: &ColumnDefinition) -> bool {
+    matches!(column.default, DefaultValue::Generated(_))
 }
 
 fn is_identity(column: &ColumnDefinition) -> bool {

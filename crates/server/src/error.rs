@@ -475,7 +475,11 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::InColumn { cause, .. } => state_of_type_error(cause),
         TypeError::WrongType { .. } | TypeError::ComputedDefault(_) => state::DATATYPE_MISMATCH,
         TypeError::UnknownColumn { .. } => state::UNDEFINED_COLUMN,
-        TypeError::KeyColumnStays(_) | TypeError::NoOrder { .. } => state::FEATURE_NOT_SUPPORTED,
+        TypeError::KeyColumnStays(_) | TypeError::GeneratedKey(_) | TypeError::NoOrder { .. } => {
+            state::FEATURE_NOT_SUPPORTED
+        }
+        TypeError::UsedByGenerated { .. } => state::DEPENDENT_OBJECTS,
+        TypeError::GeneratedValue(_) => state::GENERATED_ALWAYS,
         TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,
         TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
         TypeError::UnknownDataType { .. }

@@ -57,6 +57,22 @@ pub enum TypeError {
     /// A column of the key cannot be dropped.
     #[error("column {0} is part of the primary key, which orders the rows; it cannot be dropped")]
     KeyColumnStays(ColumnName),
+    /// A column that others are computed of cannot be dropped before them.
+    #[error("column {generated} is computed of column {column}; drop {generated} first")]
+    UsedByGenerated {
+        /// The column.
+        column: ColumnName,
+        /// One that is computed of it.
+        generated: ColumnName,
+    },
+    /// A column that is computed of others cannot order the rows.
+    #[error(
+        "column {0} is computed of others and cannot be part of the primary key; make a unique index of it"
+    )]
+    GeneratedKey(ColumnName),
+    /// A value for a column that is computed of others. Your input.
+    #[error("column {0} is computed of others and takes no value; leave it out, or give DEFAULT")]
+    GeneratedValue(ColumnName),
     /// A table that was altered as often as it can be.
     #[error("table {table} has used up its {what}; copy its rows into a new table")]
     AlteredTooOften {

@@ -3,10 +3,10 @@
 mod common;
 
 use common::any_schema;
-use onrush_types::expression::{Expression, Interval};
+use onrush_types::expression::{Arithmetic, Expression, Interval};
 use onrush_types::{
-    CheckConstraint, ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableChange,
-    TableDefinition, TypeError, Value,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, GeneratedColumn, KeyStrategy,
+    TableBuilder, TableChange, TableDefinition, TypeError, Value,
 };
 use proptest::prelude::*;
 
@@ -42,6 +42,25 @@ fn every_default_reads_back() {
     }
     let definition = builder.build().expect("sound");
     assert_eq!(TableDefinition::from_bytes(&definition.to_bytes()), Ok(definition));
+}
+
+#[test]
+fn a_column_that_is_computed_of_others_reads_back() {
+    let bare = orders().column(column("doubled", DataType::Int64)).build().expect("sound");
+    let twice = Expression::column("id").arithmetic(Arithmetic::Multiply, 2i64);
+    let doubled = GeneratedColumn::new(&twice, &bare).expect("a number");
+    let definition = bare.with_generated("doubled", doubled).expect("sound");
+    let read = TableDefinition::from_bytes(&definition.to_bytes());
+    assert_eq!(read.as_ref(), Ok(&definition));
+    // Rows of earlier versions are read after it is none any more.
+    let none = TableChange::SetColumn {
+        name: "doubled".into(),
+        nullable: true,
+        default: DefaultValue::None,
+    };
+    let altered = definition.altered(&none, 0).expect("sound");
+    assert!(!altered.columns()[1].is_always_generated);
+    assert_eq!(TableDefinition::from_bytes(&altered.to_bytes()), Ok(altered));
 }
 
 #[test]

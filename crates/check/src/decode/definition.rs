@@ -86,7 +86,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=8).contains(&format) {
+    if !(1..=9).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -115,7 +115,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=8, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=9, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -143,7 +143,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if format > 6 && !links::read(&mut input, live)? && format == 7 {
         return Err("a table without foreign keys is of a format with them");
     }
-    if format == 8 {
+    if format == 8 || format > 8 && read_flag(&mut input)? {
         views::read(&mut input, live)?;
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
@@ -341,6 +341,14 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
             Default::Expression
         }
         6 => {
+            read_expression(input)?;
+            read_form(input)?;
+            Default::Expression
+        }
+        9 => {
+            for _ in 0..input.u16().ok_or(SHORT)? {
+                input.u16().ok_or(SHORT)?;
+            }
             read_expression(input)?;
             read_form(input)?;
             Default::Expression

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::Relations;
 use super::{DefinitionLocks, Index, ReferenceLocks, Sequence};
-use crate::constraint::{TableChecks, TableDefaults};
+use crate::constraint::{GeneratedColumns, TableChecks, TableDefaults};
 use crate::error::{Error, Result};
 use crate::fault::{Fault, planted};
 use crate::tree::{Blocked, Refusal, Tree};
@@ -34,6 +34,7 @@ pub(crate) struct TableEntry {
     strict_order: Option<Mutex<()>>,
     checks: Option<TableChecks>,
     defaults: TableDefaults,
+    pub(crate) generated: Option<GeneratedColumns>,
     /// Whether rows are written to it: not to views, and to indexes with the rows of their tables alone.
     pub(super) takes_rows: bool,
     pub(super) is_indexed: bool,
@@ -177,6 +178,7 @@ impl TableEntry {
         let strict_order = definition.columns().iter().any(strict).then(|| Mutex::new(()));
         let checks = TableChecks::of(&definition);
         let defaults = TableDefaults::of(&definition);
+        let generated = GeneratedColumns::of(&definition);
         Ok(TableEntry {
             id,
             schema,
@@ -186,6 +188,7 @@ impl TableEntry {
             strict_order,
             checks,
             defaults,
+            generated,
             takes_rows: definition.view().is_none() && definition.entries_of().is_none(),
             is_indexed: !definition.indexes().is_empty(),
             has_foreign_keys: !definition.foreign_keys().is_empty(),

@@ -127,7 +127,7 @@ impl TableContext {
                 }
                 self.table.default_value(&worker.engine, column, timestamp_of_row(timestamp)?)
             }
-            DefaultValue::None => {
+            DefaultValue::None | DefaultValue::Generated(_) => {
                 Err(Error::Internal(format!("column {column} has no default to compute")))
             }
         }

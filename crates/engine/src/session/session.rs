@@ -292,7 +292,7 @@ impl Session {
                 let updated = transaction.update_resolved(table, &bytes, &assignments)?;
                 return transaction.commit().map(|()| updated);
             }
-            self.check_encoded(table)?;
+            self.complete_encoded(table, assigns(&assignments))?;
             match self.put(table, Expect::Version(seen_at), false)? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
@@ -495,12 +495,21 @@ impl Session {
             |column: usize, default: &_| context.computed(worker, column, default, &mut timestamp);
         table.entry.schema.encode_row(values, computed, encoded)?;
         table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
-        self.check_encoded(table)
+        let is_given = |column| !matches!(values.get(column), None | Some(Value::Default));
+        self.complete_encoded(table, is_given)
     }
 
-    /// Whether the checks of the table let the encoded row pass.
+    /// Computes what columns of the encoded row are computed of the others, and asks the checks of the table whether
+    /// they let it pass. `is_given` tells the columns that the row was given values for.
     #[inline]
-    pub(super) fn check_encoded(&self, table: &Table) -> Result<()> {
+    pub(super) fn complete_encoded(
+        &mut self,
+        table: &Table,
+        is_given: impl Fn(usize) -> bool,
+    ) -> Result<()> {
+        if let Some(generated) = &table.entry.generated {
+            generated.complete(&table.entry.schema, &mut self.encoded, is_given)?;
+        }
         table.entry.check_row(&self.worker.engine, &self.encoded.key, &self.encoded.row)
     }
 
@@ -573,5 +582,14 @@ impl Drop for Session {
         for context in &mut self.contexts {
             context.give_back();
         }
+    }
+}
+
+/// Whether an update gives a column a value.
+pub(super) fn assigns(assignments: &[(usize, Value<'_>)]) -> impl Fn(usize) -> bool {
+    move |column| {
+        let is_given =
+            |(own, value): &(usize, Value<'_>)| *own == column && !matches!(value, Value::Default);
+        assignments.iter().any(is_given)
     }
 }

@@ -21,7 +21,7 @@ use super::large::Large;
 use super::references::References;
 use super::row_locks::HeldRowLocks;
 use super::row_record::{framed_row, row_body};
-use super::session::Session;
+use super::session::{Session, assigns};
 use super::snapshot::{HeldLsn, Snapshot};
 use super::worker::Worker;
 use super::write_set::{RowKey, Write, WriteSet};
@@ -220,7 +220,7 @@ impl<'s> Transaction<'s> {
         }
         let schema = &table.entry.schema;
         let moved = schema.update_row(key, &value, assignments, &mut self.session.encoded)?;
-        self.session.check_encoded(table)?;
+        self.session.complete_encoded(table, assigns(assignments))?;
         let object = table.entry.object()?;
         let new_key = self.session.encoded.key.clone();
         if !moved {

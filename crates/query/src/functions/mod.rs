@@ -136,7 +136,7 @@ fn rewrite_typed(
 }
 
 /// Changes the expressions of one node of a plan from the inside out; columns keep their names.
-fn rewrite(
+pub(crate) fn rewrite(
     plan: LogicalPlan,
     change: impl Fn(Expr) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {

@@ -3,10 +3,13 @@
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor,
+    Value,
 };
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 
-use super::{call, call_of, sets};
+use super::{Label, call, call_of, labels, sets};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 
@@ -23,7 +26,9 @@ pub(super) fn of_subquery(function: &Function, relations: &dyn Relations) -> Opt
         return Some(array);
     }
     let mut query = query.clone();
-    gather(&mut query)?;
+    if gather(&mut query).is_none() {
+        query = Box::new(gathered(query)?);
+    }
     // Of no rows an array is empty, where an aggregate is NULL.
     Some(call_of("coalesce", [Expr::Subquery(query), empty()]))
 }
@@ -166,6 +171,20 @@ fn gather(query: &mut Query) -> Option<()> {
     }
     *value = gathered;
     Some(())
+}
+
+/// The array of the only column of a query, whose rows come in its order.
+fn gathered(query: Box<Query>) -> Option<Query> {
+    let [Label::Name(_)] = labels(&query.body)[..] else { return None };
+    let text = "SELECT array_agg(gathered.item) FROM (SELECT 1) AS gathered (item)";
+    let statement = Parser::parse_sql(&PostgreSqlDialect {}, text).ok()?.pop()?;
+    let Statement::Query(mut array) = statement else { return None };
+    let SetExpr::Select(select) = &mut *array.body else { return None };
+    let TableFactor::Derived { subquery, .. } = &mut select.from.first_mut()?.relation else {
+        return None;
+    };
+    *subquery = query;
+    Some(*array)
 }
 
 /// Functions that make rows of an array.

@@ -70,6 +70,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("is_identity", TEXT),
             ("identity_generation", TEXT),
             ("is_generated", TEXT),
+            ("generation_expression", TEXT),
             ("is_updatable", TEXT),
         ],
         rows: |seen, statement| {
@@ -219,6 +220,7 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         };
         let plain = written.split('(').next().unwrap_or_default().to_owned();
         let is_key = definition.primary_key().contains(&position);
+        let generated = names::generated_as(definition, position);
         let mut row = place(table, statement);
         row.extend([
             column.name.clone().into(),
@@ -236,7 +238,8 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
                 true => "BY DEFAULT".into(),
                 false => Value::Null,
             },
-            "NEVER".into(),
+            if generated.is_some() { "ALWAYS".into() } else { "NEVER".into() },
+            generated.map_or(Value::Null, Value::from),
             word(is_written),
         ]);
         row

@@ -1,7 +1,8 @@
 //! Numbers and names of things.
 
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table, Value,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table, TableDefinition,
+    Value,
 };
 use onrush_query::ColumnType;
 use postgres_types::{Kind, Type};
@@ -11,7 +12,7 @@ use super::indexes::{self, Index};
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Identity;
-use crate::sql::{Lookup, check_as_shown, is_plain};
+use crate::sql::{self, Lookup, check_as_shown, is_plain};
 use crate::values;
 
 /// `pg_catalog` itself.
@@ -252,7 +253,9 @@ fn element_name(array: &Type) -> String {
 /// A column's default as SQL; none where there is none, or where it is an identity.
 pub(super) fn default_of(seen: &Seen, column: &ColumnDefinition) -> Option<String> {
     match &column.default {
-        DefaultValue::None | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
+        DefaultValue::None
+        | DefaultValue::Generated(_)
+        | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
         DefaultValue::Now => Some("now()".to_owned()),
         DefaultValue::Expression(computed) => {
             let shown = super::sequences::shown(seen, &computed.expression);
@@ -265,6 +268,16 @@ pub(super) fn default_of(seen: &Seen, column: &ColumnDefinition) -> Option<Strin
             Some(if written.contains('(') { written } else { format!("{written}()") })
         }
         DefaultValue::Constant(value) => Some(constant(value, column.data_type)),
+    }
+}
+
+/// What a column is computed of; none if it is not.
+pub(super) fn generated_as(definition: &TableDefinition, column: usize) -> Option<String> {
+    match &definition.columns()[column].default {
+        DefaultValue::Generated(generated) => {
+            Some(sql::expression_as_shown(definition, &generated.expression, false))
+        }
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{Row, Table, Value};
+use onrush::{DefaultValue, Row, Table, Value};
 use onrush_query::{ColumnType, Statement};
 
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
@@ -271,6 +271,7 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
             _ => 0,
         };
         let is_wide = values::type_size(data_type) < 0;
+        let is_generated = matches!(column.default, DefaultValue::Generated(_));
         vec![
             oid(owner),
             column.name.clone().into(),
@@ -281,14 +282,14 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
             Value::Int32(0),
             Value::Int32(values::type_modifier(data_type)),
             Value::Boolean(is_own && (is_key || !column.nullable)),
-            Value::Boolean(is_own && names::default_of(seen, column).is_some()),
+            Value::Boolean(is_own && (names::default_of(seen, column).is_some() || is_generated)),
             no.clone(),
             match is_own && names::is_identity(column) {
                 true if column.is_always_generated => "a".into(),
                 true => "d".into(),
                 false => "".into(),
             },
-            "".into(),
+            if is_own && is_generated { "s".into() } else { "".into() },
             no.clone(),
             Value::Boolean(true),
             Value::Int32(0),
@@ -313,7 +314,8 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
 fn defaults(seen: &Seen, table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |position: usize| {
-        let default = names::default_of(seen, &definition.columns()[position])?;
+        let default = names::default_of(seen, &definition.columns()[position])
+            .or_else(|| names::generated_as(definition, position))?;
         let own = names::table_oid(table);
         let number = i16::try_from(position + 1).unwrap_or(i16::MAX);
         Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])

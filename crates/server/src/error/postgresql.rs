@@ -107,6 +107,19 @@ pub(crate) fn key_and_values(key: &KeyInWords) -> String {
 
 fn told_of_type(code: &'static str, error: &TypeError) -> SqlError {
     match error {
+        TypeError::UsedByGenerated { column, generated } => {
+            let table = schemas::own_name(&column.table);
+            let (column, generated) = (&column.column, &generated.column);
+            let message = format!(
+                "cannot drop column {column} of table {table} because other objects depend on it"
+            );
+            let detail = format!(
+                "column {generated} of table {table} depends on column {column} of table {table}"
+            );
+            SqlError::new(code, message)
+                .with_detail(detail)
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+        }
         TypeError::NullValue(name) | TypeError::MissingValue(name) => {
             let (table, column) = (&name.table, &name.column);
             let relation = schemas::own_name(table);

@@ -15,7 +15,7 @@ use super::Backend;
 use super::foreign_key::ForeignChange;
 use super::temporary::OnCommit;
 use super::transaction::Work;
-use super::{foreign_key, index, sequence, view};
+use super::{foreign_key, generated, index, sequence, view};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
@@ -159,13 +159,14 @@ impl Backend {
         match &plan.key {
             Some(key) => self.rewrite_table(plan, &Form::Key(key))?,
             None if is_rewritten => self.rewrite_table(plan, &Form::Columns(&columns))?,
+            None if self.adds_generated(plan)? => {}
             None => self.alter_definition(plan)?,
         }
         Ok(())
     }
 
     /// Copies the rows: online, unless the client's transaction may have changed the table.
-    fn rewrite_table(&mut self, plan: &AlterPlan, form: &Form<'_>) -> Result<()> {
+    pub(super) fn rewrite_table(&mut self, plan: &AlterPlan, form: &Form<'_>) -> Result<()> {
         let (database, queries) = (self.database.clone(), self.queries.clone());
         let patience = self.patience.clone();
         patience.end_with_client();
@@ -362,7 +363,7 @@ struct Changed {
 fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> Result<Changed> {
     let mut definition = table.definition().clone();
     let mut changed = Changed::default();
-    for PlannedChange { change, if_needed, .. } in planned {
+    for PlannedChange { change, if_needed, cascades } in planned {
         if let Some(foreign) = ForeignChange::of(table, change) {
             changed.foreign.push(foreign);
             continue;
@@ -401,7 +402,10 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
                 foreign.extend(foreign_keys.iter().cloned().map(ForeignChange::Add));
                 checks.as_slice()
             }
-            Change::AddUnique(_) | Change::AddForeignKey(_) | Change::Validate(_) => &[],
+            Change::AddUnique(_)
+            | Change::AddForeignKey(_)
+            | Change::Validate(_)
+            | Change::AddGenerated(..) => &[],
             Change::AddCheck(check) => std::slice::from_ref(check),
             Change::Column(name, change) => {
                 let at = definition.shown_column_index(name)?;
@@ -423,6 +427,20 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
                 &[]
             }
             Change::Other(change) => {
+                if let TableChange::DropColumn { name } = change
+                    && *cascades
+                {
+                    for generated in generated::computed_of(&definition, name) {
+                        let message = format!(
+                            "drop cascades to column {generated} of table {}",
+                            schemas::own_name(table.name())
+                        );
+                        notices.push(SqlError::new(state::SUCCESSFUL, message).notice());
+                        let change = TableChange::DropColumn { name: generated };
+                        definition = definition.altered(&change, 0)?;
+                        changes.push(change);
+                    }
+                }
                 if let TableChange::RenameColumn { from, to } = change
                     && from == to
                     && definition.column_index(from).is_ok()

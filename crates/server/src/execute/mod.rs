@@ -16,6 +16,7 @@ mod database;
 mod definition;
 mod explain;
 mod foreign_key;
+mod generated;
 mod index;
 mod insert;
 mod lock;
@@ -76,9 +77,9 @@ use transaction::Work;
 
 /// The name of the only database there is.
 pub(crate) const DATABASE: &str = "onrush";
-/// What PostgreSQL clients are told about their server.
+/// What PostgreSQL clients are told about their server. Many read the number behind the first word.
 pub(crate) const VERSION: &str =
-    concat!("Onrush ", env!("CARGO_PKG_VERSION"), ", speaking as PostgreSQL 15");
+    concat!("PostgreSQL 15.0 (Onrush ", env!("CARGO_PKG_VERSION"), ")");
 
 /// What a statement answers.
 pub(crate) enum Answer {

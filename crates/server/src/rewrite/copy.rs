@@ -23,8 +23,8 @@ pub(super) struct Copy<'c> {
     rewrite: &'c Rewrite<'c>,
     table: &'c Table,
     copy: &'c Table,
-    /// Where the table has each column of the copy.
-    from: Vec<usize>,
+    /// Where the table has each column of the copy; none of one that is computed of others.
+    from: Vec<Option<usize>>,
     /// Whether every row has the same key in both.
     keeps_keys: bool,
     last_numbers: LastNumbers,
@@ -50,8 +50,11 @@ impl<'c> Copy<'c> {
         copy: &'c Table,
     ) -> Result<Copy<'c>> {
         let columns = copy.definition().columns();
-        let from = columns.iter().map(|column| table.definition().column_index(&column.name));
-        let from: Vec<usize> = from.collect::<std::result::Result<_, _>>()?;
+        let from = columns.iter().map(|column| match column.default {
+            DefaultValue::Generated(_) => Ok(None),
+            _ => table.definition().column_index(&column.name).map(Some),
+        });
+        let from: Vec<Option<usize>> = from.collect::<std::result::Result<_, _>>()?;
         let keeps_keys = keys_alike(table.definition(), copy.definition(), &from);
         let last_numbers = LastNumbers::of(copy.definition());
         Ok(Copy { rewrite, table, copy, from, keeps_keys, last_numbers, unchecked: 0 })
@@ -153,7 +156,8 @@ impl<'c> Copy<'c> {
     /// A row of the table as one of the copy.
     fn converted(&self, row: &Row) -> Result<Row> {
         let columns = self.copy.definition().columns();
-        let value = |(at, column): (&usize, &ColumnDefinition)| {
+        let value = |(at, column): (&Option<usize>, &ColumnDefinition)| {
+            let Some(at) = at else { return Ok(Value::Default) };
             let value = values::coerce(row[*at].borrowed(), column.data_type)?.into_owned();
             check_null(column, &value)?;
             Ok(value)
@@ -172,13 +176,14 @@ impl<'c> Copy<'c> {
 }
 
 /// Whether the keys of two tables have the same columns of the same types.
-fn keys_alike(old: &TableDefinition, new: &TableDefinition, from: &[usize]) -> bool {
+fn keys_alike(old: &TableDefinition, new: &TableDefinition, from: &[Option<usize>]) -> bool {
     let types = |table: &TableDefinition| -> Vec<_> {
         let key = table.primary_key().iter();
         key.map(|at| table.columns()[*at].data_type).collect()
     };
-    let places: Vec<usize> = new.primary_key().iter().map(|at| from[*at]).collect();
-    places == old.primary_key() && types(old) == types(new)
+    let places: Vec<Option<usize>> = new.primary_key().iter().map(|at| from[*at]).collect();
+    let old_places: Vec<Option<usize>> = old.primary_key().iter().copied().map(Some).collect();
+    places == old_places && types(old) == types(new)
 }
 
 fn check_null(column: &ColumnDefinition, value: &Value<'_>) -> Result<()> {

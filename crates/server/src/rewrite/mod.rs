@@ -19,11 +19,14 @@
 mod copy;
 mod progress;
 
-use onrush::{ColumnDefinition, Database, Table, TableBuilder, TableDefinition, Transaction};
+use onrush::{
+    ColumnDefinition, Database, DefaultValue, GeneratedColumn, Table, TableBuilder,
+    TableDefinition, Transaction,
+};
 use onrush_query::QueryEngine;
 
 use crate::error::{Result, SqlError, state};
-use crate::sql::{ColumnChange, NewCheck};
+use crate::sql::{ColumnChange, NewCheck, NewGenerated};
 use crate::{access, column_change, comments, schemas, sequences, views};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
@@ -37,6 +40,8 @@ pub(crate) enum Form<'f> {
     Key(&'f [String]),
     /// These columns become others.
     Columns(&'f [(&'f str, &'f ColumnChange)]),
+    /// It gets a column that is computed of others.
+    Generated(&'f ColumnDefinition, &'f NewGenerated),
 }
 
 /// What it takes to copy a table into one of another form.
@@ -133,11 +138,23 @@ impl Rewrite<'_> {
         let mut builder = match (form, old.row_id()) {
             (Form::Key(_), None) => return Err(has_key_already(table.name())),
             (Form::Key(key), Some(_)) => builder.primary_key(*key),
-            (Form::Columns(_), None) => builder.primary_key(old_key),
-            (Form::Columns(_), Some(_)) => builder.keyed_by_row_id(),
+            (Form::Columns(_) | Form::Generated(..), None) => builder.primary_key(old_key),
+            (Form::Columns(_) | Form::Generated(..), Some(_)) => builder.keyed_by_row_id(),
         };
         if let Form::Columns(changes) = form {
+            check_types_stay(old, changes)?;
             change_columns(old, &mut columns, changes)?;
+        }
+        let mut generated = NewGenerated::again(old)?;
+        for column in &mut columns {
+            if matches!(column.default, DefaultValue::Generated(_)) {
+                column.default = DefaultValue::None;
+                column.is_always_generated = false;
+            }
+        }
+        if let Form::Generated(column, new) = form {
+            columns.push((*column).clone());
+            generated.push((*new).clone());
         }
         builder = columns.into_iter().fold(builder, TableBuilder::column);
         if !old.is_logged() {
@@ -148,8 +165,28 @@ impl Rewrite<'_> {
         for check in old.checks() {
             checks.push(NewCheck::again(old, check)?.kept(self.queries, &bare, &checks)?);
         }
-        Ok(checks.into_iter().fold(builder, TableBuilder::check_constraint).build()?)
+        let checked = checks.into_iter().fold(builder, TableBuilder::check_constraint).build()?;
+        NewGenerated::applied(&generated, checked)
     }
+}
+
+/// What a column is computed of keeps its type, and so does what is computed.
+fn check_types_stay(old: &TableDefinition, changes: &[(&str, &ColumnChange)]) -> Result<()> {
+    for (name, change) in changes {
+        let at = old.shown_column_index(name)?;
+        let number = old.column_number(at);
+        let uses = |(own, generated): (usize, &GeneratedColumn)| {
+            own == at || generated.columns.iter().any(|used| usize::from(*used) == number)
+        };
+        if matches!(change, ColumnChange::Type(_)) && old.generated_columns().any(uses) {
+            return Err(SqlError::new(
+                state::FEATURE_NOT_SUPPORTED,
+                "cannot alter type of a column used by a generated column",
+            )
+            .with_detail(format!("Column \"{name}\" is used by a generated column.")));
+        }
+    }
+    Ok(())
 }
 
 fn change_columns(

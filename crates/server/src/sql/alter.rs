@@ -10,6 +10,7 @@ use sqlparser::ast::{
 use super::check::NewCheck;
 use super::create::{self, Column};
 use super::foreign_key::ForeignKeyPlan;
+use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::names::{self, TableName};
 use super::sequence::{SequenceChange, SequencePlan};
@@ -44,6 +45,8 @@ pub(crate) struct PlannedChange {
 pub(crate) enum Change {
     /// A new column, with constraints of its own.
     AddColumn(ColumnDefinition, Vec<NewCheck>, Vec<IndexPlan>, Vec<ForeignKeyPlan>),
+    /// A column that is computed of others.
+    AddGenerated(ColumnDefinition, NewGenerated),
     AddCheck(NewCheck),
     AddUnique(IndexPlan),
     AddForeignKey(ForeignKeyPlan),
@@ -194,7 +197,7 @@ fn change(
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let Column { definition, is_key, checks, indexes, foreign_keys, sequence } =
+            let Column { definition, is_key, checks, indexes, foreign_keys, sequence, generated } =
                 create::column_of(planner, table, column_def, false)?;
             if sequence.is_some() {
                 return Err(SqlError::not_supported(
@@ -211,6 +214,15 @@ fn change(
                     format!("PRIMARY KEY on the new column {}", definition.name),
                     "Add the column, fill it, and then ALTER TABLE ... ADD PRIMARY KEY.",
                 ));
+            }
+            if let Some(generated) = generated {
+                if !(checks.is_empty() && indexes.is_empty() && foreign_keys.is_empty()) {
+                    return Err(SqlError::not_supported(
+                        format!("constraints on the new generated column {}", definition.name),
+                        "Add the column, and the constraints after it.",
+                    ));
+                }
+                return one(Change::AddGenerated(definition, generated), *if_not_exists);
             }
             let column = Change::AddColumn(definition, checks, indexes, foreign_keys);
             one(column, *if_not_exists)

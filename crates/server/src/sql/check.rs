@@ -102,20 +102,21 @@ fn made_up_name(table: &TableDefinition, taken: &[CheckConstraint], columns: &[u
 
 /// The expression of a check, with the names that columns have now.
 pub(crate) fn written(table: &TableDefinition, check: &CheckConstraint) -> Result<Expr> {
-    with_names(table, check, |name| Ident::with_quote('"', name))
+    with_quoted_names(table, &check.expression)
 }
 
-fn with_names(
-    table: &TableDefinition,
-    check: &CheckConstraint,
-    write: fn(&str) -> Ident,
-) -> Result<Expr> {
+/// An expression that a table keeps, with the names that columns have now.
+pub(super) fn with_quoted_names(table: &TableDefinition, expression: &str) -> Result<Expr> {
+    with_names(table, expression, |name| Ident::with_quote('"', name))
+}
+
+fn with_names(table: &TableDefinition, expression: &str, write: fn(&str) -> Ident) -> Result<Expr> {
     let damaged = || {
-        let message = format!("the check {} of table {} is not read", check.name, table.name());
+        let message = format!("an expression of table {} is not read", table.name());
         SqlError::new(state::DATA_CORRUPTED, message)
     };
-    let dialect = OnrushDialect::new(check.expression.len());
-    let read = Parser::new(&dialect).try_with_sql(&check.expression);
+    let dialect = OnrushDialect::new(expression.len());
+    let read = Parser::new(&dialect).try_with_sql(expression);
     let mut expression = read.and_then(|mut parser| parser.parse_expr()).map_err(|_| damaged())?;
     match expression.visit(&mut Names { table, write }) {
         ControlFlow::Continue(()) => Ok(expression),
@@ -126,13 +127,18 @@ fn with_names(
 /// A check as PostgreSQL shows it: every operation in parentheses, or, for people, only where they
 /// must be.
 pub(crate) fn shown(table: &TableDefinition, check: &CheckConstraint, is_pretty: bool) -> String {
-    let Ok(mut expression) = with_names(table, check, names::shown) else {
-        return check.expression.clone();
+    format!("CHECK ({})", expression_as_shown(table, &check.expression, is_pretty))
+}
+
+/// An expression that a table keeps, as PostgreSQL shows it.
+pub(crate) fn expression_as_shown(table: &TableDefinition, kept: &str, is_pretty: bool) -> String {
+    let Ok(mut expression) = with_names(table, kept, names::shown) else {
+        return kept.to_owned();
     };
     if !is_pretty {
         let _: ControlFlow<()> = expression.visit(&mut Parentheses);
     }
-    format!("CHECK ({expression})")
+    expression.to_string()
 }
 
 /// Puts numbers in the place of columns.

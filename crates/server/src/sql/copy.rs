@@ -1,6 +1,6 @@
 //! COPY table FROM STDIN and TO STDOUT.
 
-use onrush::Table;
+use onrush::{DefaultValue, Table};
 use sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident,
 };
@@ -70,16 +70,25 @@ pub(super) fn plan(
         };
         return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message).with_hint(hint));
     }
+    let is_generated = |position: &usize| {
+        matches!(definition.columns()[*position].default, DefaultValue::Generated(_))
+    };
     let mut positions = Vec::new();
     for column in columns {
         let position = definition.shown_column_index(&names::identifier(column))?;
         if positions.contains(&position) {
             return Err(plan::given_twice(definition, position));
         }
+        if is_generated(&position) {
+            let message =
+                format!("column {:?} is a generated column", definition.columns()[position].name);
+            return Err(SqlError::new(state::INVALID_COLUMN_REFERENCE, message)
+                .with_detail("Generated columns cannot be used in COPY."));
+        }
         positions.push(position);
     }
     if positions.is_empty() {
-        positions = definition.shown_columns().collect();
+        positions = definition.shown_columns().filter(|position| !is_generated(position)).collect();
     }
     let format = format(options, legacy)?;
     let copy = CopyPlan { table, columns: positions, format };

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
+use onrush::{
+    ColumnDefinition, DataType, DefaultValue, KeyStrategy, TableBuilder, TableDefinition,
+};
 use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
-    self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs, IndexColumn,
-    ObjectName, PrimaryKeyConstraint, SqlOption, TableConstraint,
+    self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs,
+    GeneratedExpressionMode, IndexColumn, ObjectName, PrimaryKeyConstraint, SqlOption,
+    TableConstraint,
 };
 
 use super::check::NewCheck;
 use super::foreign_key::ForeignKeyPlan;
+use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::sequence::{self, IdentitySource, SequenceOptions};
 use super::{Planner, like, names};
@@ -52,6 +56,8 @@ pub(super) struct Column {
     pub(super) foreign_keys: Vec<ForeignKeyPlan>,
     /// The sequence that its identity is to have, where the engine's counter does not do.
     pub(super) sequence: Option<SequenceOptions>,
+    /// What it is computed of.
+    pub(super) generated: Option<NewGenerated>,
 }
 
 /// How long the rows of a table stay.
@@ -135,7 +141,7 @@ pub(super) fn plan(
     let mut builder = TableDefinition::builder(&name);
     let (mut checks, mut indexes) = (Vec::new(), Vec::new());
     let (mut foreign_keys, mut sequences) = (Vec::new(), Vec::new());
-    let mut comments = Vec::new();
+    let (mut comments, mut generated) = (Vec::new(), Vec::new());
     for column in &statement.columns {
         if let Some(copied) = like::of(planner, column)? {
             builder = copied.columns.into_iter().fold(builder, TableBuilder::column);
@@ -143,6 +149,7 @@ pub(super) fn plan(
             indexes.extend(copied.indexes);
             sequences.extend(copied.sequences);
             comments.extend(copied.comments);
+            generated.extend(copied.generated);
             copied.key.map_or(Ok(()), &mut set_key)?;
             continue;
         }
@@ -152,6 +159,7 @@ pub(super) fn plan(
         checks.extend(column.checks);
         indexes.extend(column.indexes);
         foreign_keys.extend(column.foreign_keys);
+        generated.extend(column.generated);
         if is_key {
             set_key(vec![definition.name.clone()])?;
         }
@@ -192,6 +200,7 @@ pub(super) fn plan(
         }
         definition = kept.into_iter().fold(builder, TableBuilder::check_constraint).build()?;
     }
+    definition = NewGenerated::applied(&generated, definition)?;
     let on_commit = on_commit(statement.on_commit.as_ref(), kind)?;
     let if_not_exists = statement.if_not_exists;
     let table = NewTable {
@@ -293,7 +302,7 @@ pub(super) fn column_of(
     }
     let mut is_key = false;
     let (mut checks, mut indexes, mut foreign_keys) = (Vec::new(), Vec::new(), Vec::new());
-    let mut its_sequence = None;
+    let (mut its_sequence, mut generated) = (None, None);
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
@@ -315,6 +324,11 @@ pub(super) fn column_of(
                     super::default::default_of(planner, value, data_type, is_strict)?;
             }
             ColumnOption::Generated {
+                generation_expr: Some(expression),
+                generation_expr_mode: Some(GeneratedExpressionMode::Stored),
+                ..
+            } => generated = Some(NewGenerated::new(&name, expression)),
+            ColumnOption::Generated {
                 generated_as: generated_as @ (GeneratedAs::Always | GeneratedAs::ByDefault),
                 sequence_options,
                 generation_expr: None,
@@ -334,12 +348,24 @@ pub(super) fn column_of(
             other => {
                 return Err(SqlError::not_supported(
                     format!("{other} on column {name}"),
-                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, REFERENCES, CHECK and GENERATED AS IDENTITY.",
+                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, REFERENCES, CHECK, GENERATED AS IDENTITY and GENERATED \
+                     ALWAYS AS (expression) STORED.",
                 ));
             }
         }
     }
-    Ok(Column { definition, is_key, checks, indexes, foreign_keys, sequence: its_sequence })
+    let is_identity = its_sequence.is_some()
+        || matches!(definition.default, DefaultValue::Key(KeyStrategy::Identity { .. }));
+    if generated.is_some() && (is_identity || definition.default != DefaultValue::None) {
+        let other = if is_identity { "identity" } else { "default" };
+        let own = schemas::own_name(table);
+        let message = format!(
+            "both {other} and generation expression specified for column {name:?} of table {own:?}"
+        );
+        return Err(SqlError::new(state::SYNTAX_ERROR, message));
+    }
+    let sequence = its_sequence;
+    Ok(Column { definition, is_key, checks, indexes, foreign_keys, sequence, generated })
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {

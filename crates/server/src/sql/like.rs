@@ -12,6 +12,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::check::NewCheck;
 use super::dialect::OnrushDialect;
+use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::sequence::SequenceOptions;
 use super::{Planner, names, plan};
@@ -27,6 +28,7 @@ struct Taken {
     comments: bool,
     constraints: bool,
     defaults: bool,
+    generated: bool,
     identity: bool,
     indexes: bool,
 }
@@ -41,6 +43,7 @@ pub(super) struct Copied {
     pub(super) sequences: Vec<(String, SequenceOptions)>,
     /// What is said of columns, by their names.
     pub(super) comments: Vec<(String, String)>,
+    pub(super) generated: Vec<NewGenerated>,
 }
 
 /// Writes the LIKE clauses of a CREATE TABLE as columns.
@@ -146,16 +149,24 @@ impl Taken {
     fn set(&mut self, option: &str) -> Result<()> {
         let (word, what) = option.split_once(' ').ok_or_else(|| syntax_error(option))?;
         let is = word == "including";
-        let all = Taken { comments: is, constraints: is, defaults: is, identity: is, indexes: is };
+        let all = Taken {
+            comments: is,
+            constraints: is,
+            defaults: is,
+            generated: is,
+            identity: is,
+            indexes: is,
+        };
         match what {
             "all" => *self = all,
             "comments" => self.comments = is,
             "constraints" => self.constraints = is,
             "defaults" => self.defaults = is,
+            "generated" => self.generated = is,
             "identity" => self.identity = is,
             "indexes" => self.indexes = is,
             // No table has any of that.
-            "compression" | "generated" | "statistics" | "storage" => {}
+            "compression" | "statistics" | "storage" => {}
             other => return Err(syntax_error(other)),
         }
         Ok(())
@@ -174,6 +185,9 @@ impl Taken {
                 format!("the type of column {name} of {}", table.name()),
                 "Write the columns out.",
             ));
+        }
+        if self.generated {
+            copied.generated = NewGenerated::again(definition)?;
         }
         if self.constraints {
             for check in definition.checks() {
@@ -213,6 +227,7 @@ impl Taken {
                 copied.sequences.push((own.name.clone(), options));
             }
             Some(_) if own.is_always_generated => {}
+            _ if matches!(own.default, DefaultValue::Generated(_)) => {}
             _ if if is_identity { self.identity } else { self.defaults } => {
                 column.default = own.default.clone();
                 column.is_always_generated = own.is_always_generated;

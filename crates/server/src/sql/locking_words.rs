@@ -4,9 +4,10 @@
 use std::ops::Range;
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::locking::{KEY, NO_KEY};
+use super::rewrite::keyword;
 
 /// Writes the clauses of the statement anew.
 pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
@@ -121,12 +122,5 @@ impl Clause {
             spelled.extend(self.when_taken.iter().cloned());
         }
         spelled
-    }
-}
-
-fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
-    match &token.token {
-        Token::Word(Word { keyword, quote_style: None, .. }) => Some(*keyword),
-        _ => None,
     }
 }

@@ -24,9 +24,11 @@ mod fetch;
 mod foreign_key;
 mod form;
 mod functions;
+mod generated;
 mod index;
 mod insert;
 mod like;
+mod limit_words;
 mod lock;
 mod locking;
 mod locking_words;
@@ -49,7 +51,9 @@ mod write;
 
 pub(crate) use alter::{AlterPlan, Change, ColumnChange, PlannedChange};
 pub(crate) use changed::Through;
-pub(crate) use check::{NewCheck, shown as check_as_shown, written as check_as_written};
+pub(crate) use check::{
+    NewCheck, expression_as_shown, shown as check_as_shown, written as check_as_written,
+};
 pub(crate) use comment::CommentPlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use constraints::ConstraintsPlan;
@@ -61,6 +65,7 @@ pub(crate) use default::as_written as default_as_written;
 pub(crate) use fetch::{FetchPlan, Movement};
 pub(crate) use foreign_key::ForeignKeyPlan;
 pub(crate) use functions::Function;
+pub(crate) use generated::NewGenerated;
 pub(crate) use index::IndexPlan;
 pub(crate) use insert::{Arbiter, Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use lock::{LockPlan, TableLock};

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::constraints::{self, ConstraintsPlan};
 use super::fetch::{self, FetchPlan};
-use super::{like, locking_words, sequence};
+use super::{like, limit_words, locking_words, sequence};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -43,7 +43,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         let length = tokens[start..].iter().position(|token| token.token == Token::SemiColon);
         let end = length.map_or(tokens.len(), |length| start + length);
         let behind = tokens.len() - end;
-        locking_words::spell(tokens, start..end);
+        limit_words::spell(tokens, start..end);
+        locking_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
         let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
         let leading: Vec<usize> = (start..end).filter(is_word).take(LEADING_WORDS).collect();
@@ -57,6 +58,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
             like::rewrite(tokens, start..end);
         }
         let end = tokens.len() - behind;
+        sequence::put_in_order(tokens, start..end);
         spell_booleans(&mut tokens[start..end]);
         free_names(&mut tokens[start..end]);
         let mark = match sequence::read(&tokens[start..end]) {
@@ -282,6 +284,14 @@ fn set_schema(tokens: &[TokenWithSpan], statement: &Range<usize>) -> Option<[usi
 /// In lower case; a name in quotes is none of the words that are looked for.
 fn word(token: &TokenWithSpan) -> String {
     token.token.to_string().to_lowercase()
+}
+
+/// The keyword that a token is.
+pub(super) fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

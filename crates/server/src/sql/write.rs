@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{Table, TableDefinition};
+use onrush::{DefaultValue, Table, TableDefinition};
 use onrush_query::Place;
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, Ident, SelectItem, TableFactor,
@@ -306,8 +306,12 @@ pub(super) fn assignments(
         let is_default = matches!(value, NewValue::Given(Operand::Default));
         if definition.columns()[column].is_always_generated && !is_default {
             let message = format!("column \"{name}\" can only be updated to DEFAULT");
-            let detail =
-                format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.");
+            let detail = match definition.columns()[column].default {
+                DefaultValue::Generated(_) => format!("Column \"{name}\" is a generated column."),
+                _ => {
+                    format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")
+                }
+            };
             return Err(SqlError::new(state::GENERATED_ALWAYS, message).with_detail(detail));
         }
         assignments.push(Assignment { column, value });

@@ -25,6 +25,20 @@ impl PreparedExpression {
         Ok(PreparedExpression(node))
     }
 
+    /// What a column of this type is given.
+    ///
+    /// # Errors
+    /// A column that the table does not have; a value that the type does not take.
+    pub fn assigned(
+        table: &TableDefinition,
+        expression: &TypedExpression,
+        data_type: DataType,
+    ) -> Result<PreparedExpression, TypeError> {
+        let mut node = bind::assigned(expression.0.clone(), data_type)?;
+        place(table, &mut node)?;
+        Ok(PreparedExpression(node))
+    }
+
     /// What it comes to for a row, of which texts may be borrowed.
     ///
     /// # Errors

@@ -250,12 +250,17 @@ impl TypedExpression {
         columns
     }
 
+    /// Whether it may come to another value when it is evaluated again.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.0.is_volatile()
+    }
+
     /// Why it can be no condition on rows, if so.
     pub(crate) fn fault_of_condition(&self) -> Option<&'static str> {
         if self.0.kind != Kind::Boolean {
             return Some("a condition is true or false");
         }
-        self.0.is_volatile().then_some("a condition always comes to the same for a row")
+        self.is_volatile().then_some("a condition always comes to the same for a row")
     }
 }
 

@@ -118,6 +118,7 @@ impl Schema {
             let value = values.get(stored.column).unwrap_or(&Value::Default);
             match (value, stored.default) {
                 (Value::Default, DefaultKind::Constant) => self.put_constant(index, &mut out.row),
+                (Value::Default, DefaultKind::Generated) => self.put_null(index, &mut out.row),
                 (Value::Default, DefaultKind::Missing) => {
                     return Err(TypeError::MissingValue(self.column_name(stored.column)).into());
                 }

@@ -5,7 +5,8 @@
 //! ```text
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
-//!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view
+//!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
+//!          that are computed of others
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -16,19 +17,21 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 8 only, expression with its form; 7 key strategy whose keys
-//!          SQL statements must leave to be made; 8 expression whose values they must leave so
+//!          5 expression; 6, in formats 5 to 9 only, expression with its form; 7 key strategy whose keys
+//!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
+//!          format 9 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
+//!          computed of others: u16 number of columns, then for each a u16: its number; expression; form
 //!          key strategy: u8 which (1 identity, 2 uuid-v4, 3 uuid-v7, 4 sequential-guid,
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 8: 1, the rows are not logged; formats 3 to 8 only: 0, they are
-//! u8       formats 4 to 8 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 9: 1, the rows are not logged; formats 3 to 9 only: 0, they are
+//! u8       formats 4 to 9 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 8 where they say so, a table that was altered:
+//! format 3, and formats 4 to 9 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -41,14 +44,14 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 8 only:
+//! formats 4 to 9 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 8 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 9 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 8 only:
+//! formats 6 to 9 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
@@ -60,7 +63,7 @@
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 and 8 only:
+//! formats 7 to 9 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -78,7 +81,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! format 8 only, a view:
+//! format 9 only:
+//! u8       1 a view follows, 0 none does
+//!
+//! format 8, and format 9 where it says so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -115,6 +121,7 @@ const FORMAT_WITH_FORMS: u8 = 5;
 const FORMAT_WITH_INDEXES: u8 = 6;
 const FORMAT_WITH_REFERENCES: u8 = 7;
 const FORMAT_WITH_VIEW: u8 = 8;
+const FORMAT_WITH_GENERATED: u8 = 9;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -124,6 +131,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.has_generated() => FORMAT_WITH_GENERATED,
             _ if self.view().is_some() => FORMAT_WITH_VIEW,
             _ if self.is_linked() || self.sequence().is_some() => FORMAT_WITH_REFERENCES,
             _ if !self.indexes().is_empty() || self.entries_of().is_some() => FORMAT_WITH_INDEXES,
@@ -163,10 +171,25 @@ impl TableDefinition {
             foreign_keys::push(self, &mut out);
             sequences::push(self.sequence(), &mut out);
         }
+        if format == FORMAT_WITH_GENERATED {
+            out.push(u8::from(self.view().is_some()));
+        }
         if let Some(view) = self.view() {
             views::push(view, &mut out);
         }
         out
+    }
+
+    /// Whether a column is computed of others, a dropped one too.
+    fn has_generated(&self) -> bool {
+        let is_generated =
+            |column: &ColumnDefinition| matches!(column.default, DefaultValue::Generated(_));
+        self.columns().iter().any(is_generated) || self.dropped_columns().any(is_generated)
+    }
+
+    fn dropped_columns(&self) -> impl Iterator<Item = &ColumnDefinition> {
+        let dropped = self.history().into_iter().flat_map(|history| &history.dropped);
+        dropped.map(|dropped| &dropped.column)
     }
 
     /// Whether an expression is kept in the form that is evaluated, one of a dropped column too.
@@ -175,10 +198,9 @@ impl TableDefinition {
             DefaultValue::Expression(computed) => computed.form.is_some(),
             _ => false,
         };
-        let dropped = self.history().into_iter().flat_map(|history| &history.dropped);
         self.checks().iter().any(|check| check.form.is_some())
             || self.columns().iter().any(has_form)
-            || dropped.map(|dropped| &dropped.column).any(has_form)
+            || self.dropped_columns().any(has_form)
     }
 
     /// Reads a definition back and checks it as a new one is checked.
@@ -327,7 +349,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_VIEW).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_GENERATED).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -379,6 +401,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
     };
     let view = match format {
         FORMAT_WITH_VIEW => Some(views::read(input)?),
+        FORMAT_WITH_GENERATED if input.flag()? => Some(views::read(input)?),
         _ => None,
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());

@@ -64,6 +64,8 @@ pub(crate) enum DefaultKind {
     Constant,
     /// Computed per row.
     Computed,
+    /// Computed of the other columns once they are known: NULL until then.
+    Generated,
     /// There is none, and NULL is not allowed.
     Missing,
 }
@@ -266,7 +268,7 @@ impl Schema {
             DefaultKind::Computed => {
                 stored.data_type.is_text() || matches!(stored.field, Field::Variable { .. })
             }
-            DefaultKind::Missing => true,
+            DefaultKind::Missing | DefaultKind::Generated => true,
         });
         if key_missing || long_way {
             return None;
@@ -312,6 +314,7 @@ fn lay_out(definition: &TableDefinition) -> (Box<[StoredColumn]>, Box<[Place]>, 
             DefaultValue::Now | DefaultValue::Key(_) | DefaultValue::Expression(_) => {
                 DefaultKind::Computed
             }
+            DefaultValue::Generated(_) => DefaultKind::Generated,
         };
         places.push(Place::Stored(stored.len()));
         stored.push(StoredColumn {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::foreign_key::ForeignKey;
+use super::generated::GeneratedColumn;
 use super::history::History;
 use super::index::{EntriesOf, IndexDefinition};
 use super::sequence::SequenceDefinition;
@@ -151,6 +152,21 @@ impl TableDefinition {
         ColumnName::new(&self.name, self.columns.get(column).map_or("?", |found| &found.name))
     }
 
+    /// The same definition with a column that is computed of others.
+    ///
+    /// # Errors
+    /// No such column; one of the primary key; a value that the column's type does not take.
+    pub fn with_generated(
+        mut self,
+        name: &str,
+        generated: GeneratedColumn,
+    ) -> Result<TableDefinition, TypeError> {
+        let index = self.column_index(name)?;
+        self.columns[index].default = DefaultValue::Generated(generated);
+        self.columns[index].is_always_generated = true;
+        self.checked()
+    }
+
     /// The same definition under another name (for `RENAME`).
     ///
     /// # Errors
@@ -181,6 +197,7 @@ impl TableDefinition {
             return Err(TypeError::DefinitionDamaged { at: 0, reason });
         }
         self.check_checks()?;
+        self.check_generated()?;
         self.check_indexes()?;
         self.check_foreign_keys()?;
         self.check_sequence()?;
@@ -405,5 +422,7 @@ fn check_default(name: ColumnName, column: &mut ColumnDefinition) -> Result<(), 
             },
             None => Ok(()),
         },
+        // Looked at where the table is known.
+        DefaultValue::Generated(_) => Ok(()),
     }
 }

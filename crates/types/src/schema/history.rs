@@ -107,7 +107,9 @@ impl TableChange {
         match &column.default {
             DefaultValue::None if !column.nullable => Some(NeedsNoRows::NoValue),
             DefaultValue::Key(_) => Some(NeedsNoRows::GeneratedKeys),
-            DefaultValue::Expression(_) => Some(NeedsNoRows::ComputedValues),
+            DefaultValue::Expression(_) | DefaultValue::Generated(_) => {
+                Some(NeedsNoRows::ComputedValues)
+            }
             _ => None,
         }
     }
@@ -172,6 +174,13 @@ impl TableDefinition {
                 let index = self.column_index(name)?;
                 if self.primary_key.contains(&index) {
                     return Err(TypeError::KeyColumnStays(self.column_name(index)));
+                }
+                let number = history.columns[index].number;
+                if let Some(generated) = self.generated_of(number) {
+                    return Err(TypeError::UsedByGenerated {
+                        column: self.column_name(index),
+                        generated: self.column_name(generated),
+                    });
                 }
                 let column = altered.columns.remove(index);
                 let Since { number, version, .. } = history.columns.remove(index);
@@ -405,7 +414,10 @@ fn missing_value(column: &ColumnDefinition, unix_micros: i64) -> Value<'static> 
     match &column.default {
         DefaultValue::Constant(value) => value.clone(),
         DefaultValue::Now => column.data_type.timestamp(unix_micros).unwrap_or(Value::Null),
-        DefaultValue::None | DefaultValue::Key(_) | DefaultValue::Expression(_) => Value::Null,
+        DefaultValue::None
+        | DefaultValue::Key(_)
+        | DefaultValue::Expression(_)
+        | DefaultValue::Generated(_) => Value::Null,
     }
 }
 

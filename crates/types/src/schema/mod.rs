@@ -9,6 +9,7 @@ mod compiled;
 mod default;
 mod definition;
 mod foreign_key;
+mod generated;
 mod history;
 mod index;
 mod sequence;
@@ -24,6 +25,7 @@ pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDef
 pub use foreign_key::{
     Deferral, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, ReferencedKey, ReferentialAction,
 };
+pub use generated::GeneratedColumn;
 pub(crate) use history::{Earlier, Source};
 pub use history::{History, NeedsNoRows, TableChange};
 pub use index::{
@@ -50,12 +52,14 @@ pub enum DefaultValue {
     Key(KeyStrategy),
     /// An expression that is computed for every row.
     Expression(ComputedDefault),
+    /// What is computed of other columns of the row, and cannot be given.
+    Generated(GeneratedColumn),
 }
 
 impl DefaultValue {
     /// Whether the value is computed for every row, and so always logged.
     pub fn is_computed(&self) -> bool {
-        matches!(self, DefaultValue::Now | DefaultValue::Key(_) | DefaultValue::Expression(_))
+        !matches!(self, DefaultValue::None | DefaultValue::Constant(_))
     }
 }
 
@@ -70,7 +74,7 @@ pub struct ColumnDefinition {
     pub nullable: bool,
     /// The default.
     pub default: DefaultValue,
-    /// Whether SQL statements must leave a generated key to be made: `GENERATED ALWAYS`.
+    /// Whether SQL statements must leave the value to be made: `GENERATED ALWAYS`.
     pub is_always_generated: bool,
 }
 

@@ -5,6 +5,7 @@ mod default;
 mod identity;
 mod options;
 mod read;
+mod words;
 
 use sqlparser::ast::ObjectName;
 
@@ -13,6 +14,7 @@ pub(super) use identity::{IdentitySource, of_identity};
 pub(crate) use options::{Owner, SequenceOptions};
 pub(crate) use read::Statement;
 pub(super) use read::read;
+pub(super) use words::put_in_order;
 
 use super::create::{self, Kind};
 use super::{Planner, names, plan, schema};

@@ -1,8 +1,8 @@
 //! Defaults of columns as bytes.
 
-use super::{Input, push_form, push_short, push_value, read_form};
+use super::{Input, push_form, push_short, push_u16, push_value, read_form};
 use crate::row::field;
-use crate::schema::{ColumnDefinition, ComputedDefault, DefaultValue};
+use crate::schema::{ColumnDefinition, ComputedDefault, DefaultValue, GeneratedColumn};
 use crate::{DataType, KeyStrategy, Value};
 
 pub(super) fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
@@ -24,6 +24,13 @@ pub(super) fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
             if form.is_some() {
                 push_form(form.as_deref(), out);
             }
+        }
+        DefaultValue::Generated(GeneratedColumn { columns, expression, form }) => {
+            out.push(9);
+            push_u16(columns.len(), out);
+            columns.iter().for_each(|number| push_u16(usize::from(*number), out));
+            push_short(expression.as_bytes(), out);
+            push_form(Some(form), out);
         }
         DefaultValue::Key(strategy) => {
             out.push(if column.is_always_generated { 7 } else { 3 });
@@ -74,9 +81,18 @@ pub(super) fn read_default(
             }
             DefaultValue::Expression(ComputedDefault { expression, form })
         }
+        9 => {
+            let mut columns = Vec::new();
+            for _ in 0..input.u16()? {
+                columns.push(input.u16()?);
+            }
+            let (expression, form) = (input.name()?, read_form(input)?);
+            let form = form.ok_or("what a column is computed of has no form")?;
+            DefaultValue::Generated(GeneratedColumn { columns, expression, form })
+        }
         _ => return Err("a default is not known"),
     };
-    Ok((default, matches!(tag, 7 | 8)))
+    Ok((default, matches!(tag, 7..=9)))
 }
 
 fn read_strategy(input: &mut Input<'_>) -> Result<KeyStrategy, &'static str> {

@@ -1,0 +1,436 @@
+//! Subqueries that depend on the row outside and that no join can stand for: they are run anew for each row.
+//!
+//! DataFusion makes a join of what it can, which is faster. What it cannot, such as a subquery with a LIMIT, becomes a
+//! [call](RowByRow) of the values that it depends on. Before a statement runs, each call gets [what it runs
+//! with](made_ready).
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{Array, new_empty_array};
+use datafusion::arrow::compute::{concat, kernels::cmp};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
+use datafusion::logical_expr::expr::{Alias, Exists, InSubquery, ScalarFunction};
+use datafusion::logical_expr::logical_plan::check_subquery_expr;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, col,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+use datafusion::physical_plan::collect;
+
+use crate::functions::rewrite;
+use crate::query::check_counts;
+
+/// What a subquery tells of its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Tells {
+    /// The value of its only row; NULL if there is none.
+    Value,
+    /// Whether there are rows.
+    Exists { negated: bool },
+    /// Whether a value, the call's last, is among them.
+    Has { negated: bool },
+}
+
+/// A call of a subquery: its arguments are the values of the row outside that it depends on.
+#[derive(Clone, Debug)]
+struct RowByRow {
+    rows: Arc<LogicalPlan>,
+    /// What stands for the arguments in the subquery.
+    outer: Vec<Expr>,
+    tells: Tells,
+    returns: FieldRef,
+    signature: Signature,
+}
+
+impl PartialEq for RowByRow {
+    fn eq(&self, other: &RowByRow) -> bool {
+        self.rows == other.rows && self.outer == other.outer && self.tells == other.tells
+    }
+}
+
+impl Eq for RowByRow {}
+
+impl Hash for RowByRow {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.rows.hash(hasher);
+        self.outer.hash(hasher);
+        self.tells.hash(hasher);
+    }
+}
+
+impl ScalarUDFImpl for RowByRow {
+    fn name(&self) -> &str {
+        "subquery"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(self.returns.data_type().clone())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&self.returns))
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("a subquery has no rows outside of a statement")
+    }
+}
+
+/// Puts calls in the place of subqueries that DataFusion has no join for. Comes last: what is inside of a call is not
+/// seen by other rules.
+#[derive(Debug)]
+pub(crate) struct SubqueriesByRow;
+
+impl AnalyzerRule for SubqueriesByRow {
+    fn name(&self) -> &str {
+        "subqueries_by_row"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(by_row).data()
+    }
+}
+
+fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut calls = Vec::new();
+    let schema = merge_schema(&node.inputs());
+    node.apply_expressions(|expression| {
+        expression.apply(|inner| {
+            if needs_call(inner, &node)? {
+                calls.push(inner.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if calls.is_empty() {
+        return Ok(Transformed::no(node));
+    }
+    match node {
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
+            rewrite(node, |expression| match calls.contains(&expression) {
+                true => Ok(Transformed::yes(call(&expression, &schema)?)),
+                false => Ok(Transformed::no(expression)),
+            })
+        }
+        // The condition is one of all rows that are joined.
+        LogicalPlan::Join(mut join) if join.join_type == JoinType::Inner => {
+            let Some(condition) = join.filter.take() else {
+                return Ok(Transformed::no(LogicalPlan::Join(join)));
+            };
+            let joined = LogicalPlanBuilder::from(LogicalPlan::Join(join));
+            by_row(joined.filter(condition)?.build()?)
+        }
+        LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_) => {
+            computed_below(node, &calls, &schema)
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// The node over columns of what it would have called.
+fn computed_below(
+    node: LogicalPlan,
+    calls: &[Expr],
+    schema: &DFSchema,
+) -> Result<Transformed<LogicalPlan>> {
+    let [input] = node.inputs()[..] else { return Ok(Transformed::no(node)) };
+    // An order is one of the rows that columns are chosen of, and may look at others of their columns.
+    let (mut columns, rows, rows_schema) = match (&node, input) {
+        (LogicalPlan::Sort(_), LogicalPlan::Projection(chosen)) => {
+            (chosen.expr.clone(), chosen.input.as_ref().clone(), chosen.input.schema().as_ref())
+        }
+        _ => (columns_of(schema), input.clone(), schema),
+    };
+    let name = |number: usize| format!("__subquery_{number}");
+    for (number, of) in calls.iter().enumerate() {
+        let computed = call(of, rows_schema)?;
+        columns.push(Expr::Alias(Alias::new(computed, None::<&str>, name(number))));
+    }
+    let below = LogicalPlanBuilder::from(rows).project(columns)?.build()?;
+    let node = rewrite(node, |expression| {
+        Ok(match calls.iter().position(|call| *call == expression) {
+            Some(number) => Transformed::yes(col(name(number))),
+            None => Transformed::no(expression),
+        })
+    })?
+    .data;
+    let is_sort = matches!(node, LogicalPlan::Sort(_));
+    let node = node.with_new_exprs(node.expressions(), vec![below])?;
+    if !is_sort {
+        return Ok(Transformed::yes(node));
+    }
+    // Sorted rows have the columns of those below.
+    let shown = LogicalPlanBuilder::from(node).project(columns_of(schema))?.build()?;
+    Ok(Transformed::yes(shown))
+}
+
+fn columns_of(schema: &DFSchema) -> Vec<Expr> {
+    schema.columns().into_iter().map(Expr::Column).collect()
+}
+
+/// The rows of a subquery, and what is asked of them; none of another expression.
+fn subquery_of(expression: &Expr) -> Option<(&Arc<LogicalPlan>, Tells)> {
+    match expression {
+        Expr::ScalarSubquery(subquery) => Some((&subquery.subquery, Tells::Value)),
+        Expr::Exists(Exists { subquery, negated }) => {
+            Some((&subquery.subquery, Tells::Exists { negated: *negated }))
+        }
+        Expr::InSubquery(InSubquery { subquery, negated, .. }) => {
+            Some((&subquery.subquery, Tells::Has { negated: *negated }))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression of a node is a subquery that no join can be made of.
+fn needs_call(expression: &Expr, node: &LogicalPlan) -> Result<bool> {
+    let Some((rows, tells)) = subquery_of(expression) else { return Ok(false) };
+    if rows.all_out_ref_exprs().is_empty() {
+        return Ok(false);
+    }
+    let is_joined_there = match tells {
+        Tells::Value => matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Filter(_)),
+        Tells::Exists { .. } | Tells::Has { .. } => matches!(node, LogicalPlan::Filter(_)),
+    };
+    if !is_joined_there || check_subquery_expr(node, rows, expression).is_err() {
+        return Ok(true);
+    }
+    let mut pulled = PullUpCorrelatedExpr::new()
+        .with_need_handle_count_bug(tells == Tells::Value)
+        .with_exists_sub_query(matches!(tells, Tells::Exists { .. }));
+    let is_refused = rows.as_ref().clone().rewrite(&mut pulled).is_err();
+    Ok(is_refused || !pulled.can_pull_up)
+}
+
+/// The call of a subquery.
+fn call(expression: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let Some((rows, tells)) = subquery_of(expression) else {
+        return internal_err!("{expression} is no subquery");
+    };
+    let mut outer: Vec<Expr> = Vec::new();
+    for reference in rows.all_out_ref_exprs() {
+        if !outer.contains(&reference) {
+            outer.push(reference);
+        }
+    }
+    // What is of a row further outside is one of the subquery that this one stands in.
+    let mut arguments: Vec<Expr> = outer
+        .iter()
+        .map(|reference| match reference {
+            Expr::OuterReferenceColumn(_, column) if schema.has_column(column) => {
+                Expr::Column(column.clone())
+            }
+            other => other.clone(),
+        })
+        .collect();
+    if let Expr::InSubquery(InSubquery { expr, .. }) = expression {
+        arguments.push((**expr).clone());
+    }
+    let returns = match tells {
+        Tells::Value => {
+            let column = rows.schema().field(0).as_ref().clone();
+            Arc::new(column.with_nullable(true))
+        }
+        Tells::Exists { .. } | Tells::Has { .. } => {
+            Arc::new(Field::new("subquery", ArrowType::Boolean, true))
+        }
+    };
+    // Each row is one of its own: what depends on what it reads is not moved.
+    let signature = Signature::variadic_any(Volatility::Volatile);
+    let function = RowByRow { rows: Arc::clone(rows), outer, tells, returns, signature };
+    let function = Arc::new(ScalarUDF::new_from_impl(function));
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments)))
+}
+
+/// What the subqueries of a statement run with.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) state: SessionState,
+    pub(crate) runtime: Arc<RuntimeEnv>,
+}
+
+/// Changes the plans inside of calls, and those inside of these.
+pub(crate) fn inside_of_calls(
+    plan: LogicalPlan,
+    change: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<LogicalPlan> {
+    calls_changed(plan, &|call| {
+        let rows = inside_of_calls(change(call.rows.as_ref().clone())?, change)?;
+        Ok(ScalarUDF::new_from_impl(RowByRow { rows: Arc::new(rows), ..call.clone() }))
+    })
+}
+
+/// The plan with calls that can run.
+pub(crate) fn made_ready(
+    plan: LogicalPlan,
+    setting: &dyn Fn() -> Arc<Setting>,
+) -> Result<LogicalPlan> {
+    calls_changed(plan, &|call| {
+        let rows = made_ready(call.rows.as_ref().clone(), setting)?;
+        let call = RowByRow { rows: Arc::new(rows), ..call.clone() };
+        let running = Running { call, setting: setting() };
+        Ok(AsyncScalarUDF::new(Arc::new(running)).into_scalar_udf())
+    })
+}
+
+fn calls_changed(
+    plan: LogicalPlan,
+    change: &dyn Fn(&RowByRow) -> Result<ScalarUDF>,
+) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| {
+        rewrite(node, |expression| {
+            let Expr::ScalarFunction(call) = expression else {
+                return Ok(Transformed::no(expression));
+            };
+            let Some(own) = call.func.inner().downcast_ref::<RowByRow>() else {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            };
+            let func = Arc::new(change(own)?);
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, ..call })))
+        })
+    })
+    .data()
+}
+
+/// A call in a statement that runs.
+#[derive(Debug)]
+struct Running {
+    call: RowByRow,
+    setting: Arc<Setting>,
+}
+
+impl PartialEq for Running {
+    fn eq(&self, other: &Running) -> bool {
+        self.call == other.call
+    }
+}
+
+impl Eq for Running {}
+
+impl Hash for Running {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.call.hash(hasher);
+    }
+}
+
+impl ScalarUDFImpl for Running {
+    fn name(&self) -> &str {
+        self.call.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.call.signature()
+    }
+
+    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
+        self.call.return_type(given)
+    }
+
+    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.call.return_field_from_args(given)
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("a subquery is waited for")
+    }
+}
+
+#[async_trait]
+impl AsyncScalarUDFImpl for Running {
+    async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let mut columns = Vec::with_capacity(args.args.len());
+        for given in &args.args {
+            columns.push(given.to_array(args.number_rows)?);
+        }
+        let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
+        let mut values = Vec::with_capacity(args.number_rows);
+        for row in 0..args.number_rows {
+            let given = columns.iter().map(|column| ScalarValue::try_from_array(column, row));
+            let given = given.collect::<Result<Vec<_>>>()?;
+            let value = match known.get(&given) {
+                Some(value) => value.clone(),
+                None => {
+                    let value = self.value_of(&given).await?;
+                    known.insert(given, value.clone());
+                    value
+                }
+            };
+            values.push(value);
+        }
+        let made = match values.is_empty() {
+            true => new_empty_array(self.call.returns.data_type()),
+            false => ScalarValue::iter_to_array(values)?,
+        };
+        Ok(ColumnarValue::Array(made))
+    }
+}
+
+impl Running {
+    /// What the subquery tells for one row outside.
+    async fn value_of(&self, given: &[ScalarValue]) -> Result<ScalarValue> {
+        let state = &self.setting.state;
+        let plan = with_values(self.call.rows.as_ref().clone(), &self.call.outer, given)?;
+        let plan = match self.call.tells {
+            Tells::Exists { .. } => LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build()?,
+            Tells::Value | Tells::Has { .. } => plan,
+        };
+        check_counts(state, &plan)?;
+        let plan = state.create_physical_plan(&plan).await?;
+        let context = TaskContext::from(state).with_runtime(Arc::clone(&self.setting.runtime));
+        let batches = collect(plan, Arc::new(context)).await?;
+        let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+        match self.call.tells {
+            Tells::Exists { negated } => Ok(ScalarValue::Boolean(Some((rows > 0) != negated))),
+            Tells::Value => match batches.iter().find(|batch| batch.num_rows() > 0) {
+                Some(batch) => ScalarValue::try_from_array(batch.column(0), 0),
+                None => ScalarValue::try_from(self.call.returns.data_type()),
+            },
+            Tells::Has { negated } => {
+                let columns: Vec<&dyn Array> =
+                    batches.iter().map(|batch| batch.column(0).as_ref()).collect();
+                if rows == 0 {
+                    return Ok(ScalarValue::Boolean(Some(negated)));
+                }
+                let Some(wanted) = given.last() else {
+                    return internal_err!("IN without a value");
+                };
+                let found = cmp::eq(&concat(&columns)?, &wanted.to_scalar()?)?;
+                let is_found = match found.true_count() {
+                    0 if found.null_count() > 0 => None,
+                    count => Some((count > 0) != negated),
+                };
+                Ok(ScalarValue::Boolean(is_found))
+            }
+        }
+    }
+}
+
+/// A subquery for one row outside.
+fn with_values(plan: LogicalPlan, outer: &[Expr], given: &[ScalarValue]) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| {
+        rewrite(node, |expression| {
+            Ok(match outer.iter().position(|reference| *reference == expression) {
+                Some(at) => Transformed::yes(Expr::Literal(given[at].clone(), None)),
+                None => Transformed::no(expression),
+            })
+        })
+    });
+    plan.data()?.transform_up(|node| node.recompute_schema().map(Transformed::yes)).data()
+}
