@@ -88,6 +88,7 @@ pub(crate) mod state {
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
     pub(crate) const STATEMENT_TOO_COMPLEX: &str = "54001";
     pub(crate) const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+    pub(crate) const OBJECT_IN_USE: &str = "55006";
     pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(crate) const IDLE_IN_TRANSACTION: &str = "25P03";
     pub(crate) const SNAPSHOT_TOO_OLD: &str = "72000";

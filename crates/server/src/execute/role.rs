@@ -3,13 +3,14 @@
 use super::Backend;
 use super::definition::Touched;
 use crate::access::{RoleChanges, place_of_schema};
-use crate::error::Result;
+use crate::error::{Result, SqlError, state};
 use crate::schemas;
 use crate::sql::RoleStatement;
 
 impl Backend {
     /// Makes, changes or drops roles, or what is granted to them; durable when it is answered.
     pub(super) fn change_roles(&mut self, statement: &RoleStatement) -> Result<()> {
+        self.check_not_in_use(statement)?;
         let database = self.database.clone();
         self.define(Touched::ROLES, |transaction| {
             let mut held = Vec::new();
@@ -43,6 +44,18 @@ impl Backend {
                 }
             }
         })
+    }
+
+    /// Refuses to drop as whom the client acts.
+    fn check_not_in_use(&self, statement: &RoleStatement) -> Result<()> {
+        let RoleStatement::Drop { names, .. } = statement else { return Ok(()) };
+        let is_dropped = |user: &str| names.iter().any(|name| name == user);
+        let used = match (is_dropped(&self.client.user), is_dropped(&self.client.session_user)) {
+            (true, _) => "current user",
+            (_, true) => "session user",
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(state::OBJECT_IN_USE, format!("{used} cannot be dropped")))
     }
 
     /// Everyone may change the password of his own role.

@@ -43,6 +43,7 @@ mod schema;
 mod select;
 mod sequence;
 mod setting;
+mod user;
 mod view;
 mod with;
 mod write;
@@ -76,6 +77,7 @@ pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
 pub(crate) use setting::{Isolation, SettingChange, TransactionModes};
+pub(crate) use user::{ROLE, SESSION_USER};
 pub(crate) use view::{NewView, Updatable, ViewPlan, is_no_view, shown as view_as_shown};
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
@@ -140,9 +142,8 @@ pub(crate) enum Parsed {
     Constraints(ConstraintsPlan),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
-    /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
-    /// from.
-    ResetUser,
+    /// SET ROLE and the like.
+    Setting(SettingChange),
 }
 
 impl Parsed {
@@ -201,7 +202,7 @@ impl Parsed {
             Parsed::Constraints(plan) => Ok(SessionPlan::Constraints(plan.clone()).into()),
             Parsed::Checkpoint => Ok(SessionPlan::Checkpoint.into()),
             Parsed::Nothing(verb) => Ok(SessionPlan::Nothing(verb).into()),
-            Parsed::ResetUser => Ok(SessionPlan::Nothing("RESET").into()),
+            Parsed::Setting(change) => Ok(SessionPlan::Set(change.clone()).into()),
         }
     }
 }
@@ -215,9 +216,6 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
     let only = text.trim().trim_end_matches(';').trim_end();
     if only.eq_ignore_ascii_case("checkpoint") {
         return Ok(vec![Parsed::Checkpoint]);
-    }
-    if only.eq_ignore_ascii_case("reset session authorization") {
-        return Ok(vec![Parsed::ResetUser]);
     }
     let mut tokens = tokens(text)?;
     let mut marks = rewrite::rewrite(&mut tokens)?.into_iter().peekable();
@@ -233,6 +231,7 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
             Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
             Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
+            Some((_, Mark::Setting(change))) => Parsed::Setting(change),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
         }
     };

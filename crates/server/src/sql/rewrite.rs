@@ -8,7 +8,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::constraints::{self, ConstraintsPlan};
 use super::fetch::{self, FetchPlan};
-use super::{like, locking_words, sequence};
+use super::setting::SettingChange;
+use super::{like, locking_words, sequence, user};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -28,6 +29,8 @@ pub(super) enum Mark {
     Fetch(FetchPlan),
     /// SET CONSTRAINTS. A word that is read is left.
     Constraints(ConstraintsPlan),
+    /// SET ROLE and the like. A word that is read is left.
+    Setting(SettingChange),
     /// CREATE and ALTER SEQUENCE. A word that is read is left.
     Sequence(sequence::Statement),
 }
@@ -105,6 +108,16 @@ fn rewrite_one(
             tokens[first].token = Token::make_keyword("ROLLBACK");
             tokens.drain(first + 1..statement.end);
             Some(Mark::Constraints(plan))
+        }
+        ["set" | "reset", ..] => {
+            let change = user::read(&words_of(tokens, &statement))?;
+            tokens[first].token = Token::make_keyword("ROLLBACK");
+            tokens.drain(first + 1..statement.end);
+            Some(Mark::Setting(change))
+        }
+        ["select" | "insert" | "update" | "delete" | "with" | "values", ..] => {
+            user::call_current_role(tokens, first);
+            None
         }
         // Readers and writers of the table are not kept off for long either way.
         ["drop", "index", "concurrently", ..] => {
