@@ -54,6 +54,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
     pub(crate) const UNDEFINED_DATABASE: &str = "3D000";
     pub(crate) const INVALID_SCHEMA: &str = "3F000";
+    pub(crate) const INVALID_SCHEMA_DEFINITION: &str = "42P15";
     pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
     pub(crate) const INVALID_PASSWORD: &str = "28P01";
     pub(crate) const SERIALIZATION_FAILURE: &str = "40001";

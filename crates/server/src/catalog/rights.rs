@@ -19,6 +19,7 @@ const OF_TABLES: [&str; 8] =
     ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"];
 const OF_COLUMNS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "REFERENCES"];
 const OF_SCHEMAS: [&str; 2] = ["USAGE", "CREATE"];
+const OF_SEQUENCES: [&str; 3] = ["USAGE", "SELECT", "UPDATE"];
 const OF_DATABASES: [&str; 4] = ["CONNECT", "CREATE", "TEMPORARY", "TEMP"];
 
 /// What is asked of: its name and the values behind that of a role.
@@ -26,12 +27,13 @@ type Ask = fn(&Asked<'_>, &[Value<'_>]) -> Result<Option<bool>>;
 
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
     // With the number of arguments behind the role.
-    let functions: [(&'static str, usize, Ask); 5] = [
+    let functions: [(&'static str, usize, Ask); 6] = [
         ("has_table_privilege", 2, on_table),
         ("has_any_column_privilege", 2, on_any_column),
         ("has_column_privilege", 3, on_column),
         ("has_schema_privilege", 2, on_schema),
         ("has_database_privilege", 2, on_database),
+        ("has_sequence_privilege", 2, on_sequence),
     ];
     let function = |(name, count, ask): (&'static str, usize, Ask)| {
         let database = database.clone();
@@ -107,12 +109,10 @@ impl<'a> Asked<'a> {
         let schema = schemas::parts(table.name()).0;
         self.is_superuser
             || self.temporary_schema.as_deref() == Some(schema)
-            || self.role.as_ref().is_some_and(|role| {
-                let granted = self.roles.granted_to(role, table);
-                wanted.iter().any(|wanted| {
-                    !wanted.to_grant && granted.iter().any(|own| own.name() == wanted.name)
-                })
-            })
+            // Whose it is may grant it.
+            || (wanted.iter().any(|wanted| wanted.to_grant)
+                && self.roles.owns_table(self.role.as_ref(), table))
+            || rights(wanted).any(|right| self.roles.may(self.role.as_ref(), right, table))
     }
 
     /// A table of users, or one of the system, which everyone may read.
@@ -142,6 +142,12 @@ struct Wanted {
     to_grant: bool,
 }
 
+/// Those that are asked for without the right to grant them.
+fn rights(wanted: &[Wanted]) -> impl Iterator<Item = Right> {
+    let plain = wanted.iter().filter(|wanted| !wanted.to_grant);
+    plain.filter_map(|wanted| Right::ALL.into_iter().find(|right| right.name() == wanted.name))
+}
+
 /// The rights that a text names: one of them is enough.
 fn wanted(given: Option<&Value<'_>>, known: &[&str]) -> Result<Vec<Wanted>> {
     let Some(Value::Text(written)) = given else { return Ok(Vec::new()) };
@@ -164,6 +170,39 @@ fn reads(wanted: &[Wanted]) -> bool {
 
 fn on_table(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     on_relation(asked, given, &OF_TABLES)
+}
+
+/// Of an identity the rights are those on its table.
+fn on_sequence(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    let identity = match &given[0] {
+        Value::Text(name) => {
+            let lookup = Lookup { seen: asked.seen, path: &asked.client.schemas() };
+            lookup.written_identity(name)
+        }
+        _ => number(given, 0).and_then(|oid| names::identity_with(asked.seen, oid)),
+    };
+    if let Some(identity) = identity {
+        let mut wanted = wanted(given.last(), &OF_SEQUENCES)?;
+        for wanted in wanted.iter_mut().filter(|wanted| wanted.name == Right::Usage.name()) {
+            wanted.name = Right::Insert.name().to_owned();
+        }
+        return Ok(Some(asked.has(&wanted, &identity.table)));
+    }
+    let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
+    let wanted = wanted(given.last(), &OF_SEQUENCES)?;
+    match relation {
+        Some(table) if table.definition().sequence().is_some() => {
+            Ok(Some(asked.has(&wanted, &table)))
+        }
+        relation => {
+            let name = match (&given[0], &relation) {
+                (_, Some(table)) => schemas::own_name(table.name()).to_owned(),
+                (Value::Text(name), None) => name.clone().into_owned(),
+                _ => return Ok(None),
+            };
+            Err(QueryError::refused("42809", format!("\"{name}\" is not a sequence")))
+        }
+    }
 }
 
 fn on_any_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
@@ -218,12 +257,15 @@ fn on_schema(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
         },
     };
     let wanted = wanted(given.last(), &OF_SCHEMAS)?;
-    let uses = wanted.iter().any(|wanted| wanted.name == "USAGE" && !wanted.to_grant);
-    let may_use = || {
-        names::is_built_in(&name)
-            || asked.role.as_ref().is_some_and(|role| asked.roles.may_use(role, &name))
+    let role = asked.role.as_ref();
+    let is_of_system = name != schemas::PUBLIC && names::is_built_in(&name);
+    let has = |right| match is_of_system {
+        true => right == Right::Usage,
+        false => asked.roles.may_in_schema(role, right, &name),
     };
-    Ok(Some(asked.is_superuser || (uses && may_use())))
+    let grants =
+        wanted.iter().any(|wanted| wanted.to_grant) && asked.roles.owns_schema(role, &name);
+    Ok(Some(asked.is_superuser || grants || rights(&wanted).any(has)))
 }
 
 fn on_database(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {

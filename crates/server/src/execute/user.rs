@@ -86,11 +86,30 @@ impl Backend {
             return;
         }
         let (session, current) = (Arc::clone(session), Arc::clone(current));
-        self.who = self.identity_of(&current);
-        self.sequences.is_for(&self.who);
+        self.acts_as(&current);
         self.settings.follow_user(&current, self.access.is_superuser(&self.who));
         self.client.session_user = session;
         self.client.user = current;
+    }
+
+    /// For what is made for another role, who is put back behind it.
+    pub(super) fn acts_as(&mut self, name: &str) {
+        let own_roles = self.who.own_roles.take();
+        self.acts_for(Identity { own_roles, ..self.identity_of(name) });
+    }
+
+    /// The client's rights are those of this one.
+    pub(super) fn acts_for(&mut self, who: Identity) {
+        self.sequences.is_for(&who);
+        self.who = who;
+    }
+
+    /// Roles and grants are what the open transaction has made of them, or what everyone sees.
+    pub(super) fn sees_roles(&mut self, own_roles: Option<Arc<Roles>>) {
+        if self.who.own_roles.is_some() || own_roles.is_some() {
+            self.who.own_roles = own_roles;
+            self.sequences.is_for(&self.who);
+        }
     }
 
     fn identity_of(&self, name: &str) -> Identity {
