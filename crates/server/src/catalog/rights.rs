@@ -115,24 +115,36 @@ impl<'a> Asked<'a> {
             || rights(wanted).any(|right| self.roles.may(self.role.as_ref(), right, table))
     }
 
-    /// A table of users, or one of the system, which everyone may read.
-    fn relation(&self, given: &Value<'_>) -> Result<Option<Option<Table>>> {
+    fn relation(&self, given: &Value<'_>) -> Result<Option<Relation>> {
         let Value::Text(name) = given else {
             let Some(oid) = given.as_i64() else { return Ok(None) };
-            let of_system = || names::catalogue_name(oid).map(|_| None);
-            return Ok(names::table_with(self.seen, oid).map(Some).or_else(of_system));
+            let of_system = || names::catalogue_name(oid).map(|_| Relation::OfSystem);
+            let of_users = names::table_with(self.seen, oid).map(Relation::OfUsers);
+            return Ok(of_users.or_else(of_system));
         };
         let lookup = Lookup { seen: self.seen, path: &self.client.schemas() };
         if let Some(table) = lookup.written(name).and_then(|name| self.seen.table(&name).ok()) {
-            return Ok(Some(Some(table)));
+            return Ok(Some(Relation::OfUsers(table)));
         }
         let (schema, own) = name.split_once('.').unwrap_or((PG_CATALOG, name));
         let is_it = |known: &super::SystemTable| known.schema == schema && known.name == own;
         if all().chain(empty::ALL).any(is_it) {
-            return Ok(Some(None));
+            return Ok(Some(Relation::OfSystem));
+        }
+        if schema == PG_CATALOG && own == "pg_authid" {
+            return Ok(Some(Relation::Secret));
         }
         Err(QueryError::refused("42P01", format!("relation \"{name}\" does not exist")))
     }
+}
+
+/// What rights are on.
+enum Relation {
+    OfUsers(Table),
+    /// Everyone may read it.
+    OfSystem,
+    /// Where PostgreSQL keeps passwords: superusers read it.
+    Secret,
 }
 
 /// One of several rights that are asked for.
@@ -191,13 +203,13 @@ fn on_sequence(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
     let wanted = wanted(given.last(), &OF_SEQUENCES)?;
     match relation {
-        Some(table) if table.definition().sequence().is_some() => {
+        Relation::OfUsers(table) if table.definition().sequence().is_some() => {
             Ok(Some(asked.has(&wanted, &table)))
         }
         relation => {
             let name = match (&given[0], &relation) {
-                (_, Some(table)) => schemas::own_name(table.name()).to_owned(),
-                (Value::Text(name), None) => name.clone().into_owned(),
+                (_, Relation::OfUsers(table)) => schemas::own_name(table.name()).to_owned(),
+                (Value::Text(name), _) => name.clone().into_owned(),
                 _ => return Ok(None),
             };
             Err(QueryError::refused("42809", format!("\"{name}\" is not a sequence")))
@@ -213,8 +225,9 @@ fn on_relation(asked: &Asked<'_>, given: &[Value<'_>], known: &[&str]) -> Result
     let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
     let wanted = wanted(given.last(), known)?;
     Ok(Some(match relation {
-        Some(table) => asked.has(&wanted, &table),
-        None => asked.is_superuser || reads(&wanted),
+        Relation::OfUsers(table) => asked.has(&wanted, &table),
+        Relation::OfSystem => asked.is_superuser || reads(&wanted),
+        Relation::Secret => asked.is_superuser,
     }))
 }
 
@@ -222,7 +235,11 @@ fn on_relation(asked: &Asked<'_>, given: &[Value<'_>], known: &[&str]) -> Result
 fn on_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
     let wanted = wanted(given.last(), &OF_COLUMNS)?;
-    let Some(table) = relation else { return Ok(Some(asked.is_superuser || reads(&wanted))) };
+    let table = match relation {
+        Relation::OfUsers(table) => table,
+        Relation::OfSystem => return Ok(Some(asked.is_superuser || reads(&wanted))),
+        Relation::Secret => return Ok(Some(asked.is_superuser)),
+    };
     let columns = table.definition().columns();
     match &given[1] {
         Value::Text(name) if !columns.iter().any(|column| column.name == **name) => {
