@@ -316,10 +316,15 @@ impl World {
                     false => changed("CREATE ROLE", vec![Change::CreateRole(role.clone())]),
                 }
             }
-            Statement::DropRole { role } => match state.roles.contains(role) {
-                false => missing(Thing::Role(role.clone()), "42704"),
-                true => changed("DROP ROLE", vec![Change::DropRole(role.clone())]),
-            },
+            Statement::DropRole { role } => {
+                let mut grants = state.tables.values().flat_map(|table| &table.grants);
+                let has_some = grants.any(|(to, _)| to == role);
+                match (state.roles.contains(role), has_some) {
+                    (false, _) => missing(Thing::Role(role.clone()), "42704"),
+                    (true, true) => failed(&["2BP01"]),
+                    _ => changed("DROP ROLE", vec![Change::DropRole(role.clone())]),
+                }
+            }
             Statement::CreateSchema { schema } => match state.schemas.contains(schema) {
                 true => missing(Thing::Schema(schema.clone()), "42P06"),
                 false => changed("CREATE SCHEMA", vec![Change::CreateSchema(schema.clone())]),

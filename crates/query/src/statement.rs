@@ -14,8 +14,10 @@ use parking_lot::Mutex;
 pub struct Client {
     /// The number that a cancel request names.
     pub number: i32,
-    /// The user's name.
+    /// The name of the user whose rights count.
     pub user: Arc<str>,
+    /// The name of the user whose session it is.
+    pub session_user: Arc<str>,
     /// The database's name.
     pub database: Arc<str>,
     /// What the server calls itself.

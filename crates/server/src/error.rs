@@ -54,6 +54,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
     pub(crate) const UNDEFINED_DATABASE: &str = "3D000";
     pub(crate) const INVALID_SCHEMA: &str = "3F000";
+    pub(crate) const INVALID_SCHEMA_DEFINITION: &str = "42P15";
     pub(crate) const INVALID_AUTHORIZATION: &str = "28000";
     pub(crate) const INVALID_PASSWORD: &str = "28P01";
     pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
@@ -88,6 +89,7 @@ pub(crate) mod state {
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
     pub(crate) const STATEMENT_TOO_COMPLEX: &str = "54001";
     pub(crate) const NOT_IN_PREREQUISITE_STATE: &str = "55000";
+    pub(crate) const OBJECT_IN_USE: &str = "55006";
     pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(crate) const IDLE_IN_TRANSACTION: &str = "25P03";
     pub(crate) const SNAPSHOT_TOO_OLD: &str = "72000";

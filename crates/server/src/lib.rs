@@ -28,6 +28,7 @@ mod error;
 mod execute;
 mod kept;
 mod listener;
+mod made_up;
 mod options;
 mod rewrite;
 mod schemas;

@@ -14,6 +14,7 @@ use onrush::{
 };
 
 use crate::kept::{self, Reads, existing, made};
+use crate::made_up;
 use crate::seen::Seen;
 
 /// The schema of tables with nothing in front.
@@ -68,7 +69,7 @@ fn definition() -> Result<TableDefinition> {
 
 /// The name of a table's primary key.
 pub(crate) fn key_name(table: &str) -> String {
-    format!("{}_pkey", own_name(table))
+    made_up::name(own_name(table), None, "pkey")
 }
 
 /// The schemas that users have made.

@@ -29,6 +29,7 @@ enum Fact {
     Database,
     Schema,
     User,
+    SessionUser,
     Number,
 }
 
@@ -47,7 +48,7 @@ const FACTS: [(&str, Fact); 18] = [
     ("current_catalog", Fact::Database),
     ("current_schema", Fact::Schema),
     ("current_user", Fact::User),
-    ("session_user", Fact::User),
+    ("session_user", Fact::SessionUser),
     ("user", Fact::User),
     ("current_role", Fact::User),
     ("pg_backend_pid", Fact::Number),
@@ -111,6 +112,7 @@ impl Fact {
                 schema.map_or(Value::Null, Value::from)
             }
             Fact::User => Value::from(&*client.user),
+            Fact::SessionUser => Value::from(&*client.session_user),
             Fact::Number => Value::Int32(client.number),
         }
     }

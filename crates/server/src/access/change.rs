@@ -1,8 +1,11 @@
 //! Changes of roles and grants, as a transaction makes them: they are its rows, and come and go with it.
 
+use std::collections::BTreeSet;
+
 use onrush::{Database, Table, Transaction};
 
-use super::{Right, Role, RoleChange, Roles, place_of_schema, store, way_in};
+use super::roles::EVERYONE;
+use super::{Object, PUBLIC, Right, Role, RoleChange, Roles, place_of_schema, store, way_in};
 use crate::error::{Result, SqlError, state};
 
 /// Roles as a transaction sees and changes them.
@@ -38,6 +41,10 @@ impl RoleChanges<'_, '_> {
         change: &RoleChange,
         if_not_exists: bool,
     ) -> Result<()> {
+        if matches!(name, PUBLIC | "none") {
+            let message = format!("role name {name:?} is reserved");
+            return Err(SqlError::new(state::RESERVED_NAME, message));
+        }
         let roles = self.roles()?;
         if roles.roles.contains_key(name) {
             if if_not_exists {
@@ -61,29 +68,40 @@ impl RoleChanges<'_, '_> {
         Ok(store::change_role(self.database, self.transaction, name, &role)?)
     }
 
-    /// Forgets a role and what was granted to it.
+    /// Forgets a role that owns nothing and was granted nothing.
     pub(crate) fn drop(&mut self, name: &str, if_exists: bool) -> Result<()> {
         let roles = self.roles()?;
-        let Some(Role { number, .. }) = roles.roles.get(name) else {
+        let Some(role) = roles.roles.get(name) else {
             return if if_exists { Ok(()) } else { Err(no_role(name)) };
         };
+        if roles.depends_on(role) {
+            let message =
+                format!("role {name:?} cannot be dropped because some objects depend on it");
+            return Err(SqlError::new(state::DEPENDENT_OBJECTS, message).with_hint(format!(
+                "DROP OWNED BY {name} drops what belongs to it and takes back what was granted to it."
+            )));
+        }
         self.check_way_in(&roles, name, None)?;
-        store::forget_grants(self.database, self.transaction, |role, _| role == *number)?;
         Ok(store::remove_role(self.database, self.transaction, name)?)
     }
 
-    /// Grants rights on what has this number, or (`is_grant` false) takes them back. The transaction holds it.
+    /// Grants rights on something, or (`is_grant` false) takes them back. The transaction holds it.
     pub(crate) fn grant(
         &mut self,
         role: &str,
-        on: i64,
+        on: Object,
         rights: &[Right],
         is_grant: bool,
     ) -> Result<()> {
         let roles = self.roles()?;
-        let Some(Role { number, .. }) = roles.roles.get(role) else { return Err(no_role(role)) };
-        let place = (*number, on);
-        let mut granted = roles.grants.get(&place).cloned().unwrap_or_default();
+        let number = match role {
+            PUBLIC => EVERYONE,
+            role => roles.roles.get(role).ok_or_else(|| no_role(role))?.number,
+        };
+        let place = (number, on.place);
+        let is_owner = roles.is_owner(number, on);
+        let of_owner = || if is_owner { on.all.iter().copied().collect() } else { BTreeSet::new() };
+        let mut granted = roles.grants.get(&place).cloned().unwrap_or_else(of_owner);
         for right in rights {
             if is_grant {
                 granted.insert(*right);
@@ -91,8 +109,69 @@ impl RoleChanges<'_, '_> {
                 granted.remove(right);
             }
         }
-        Ok(store::put_grant(self.database, self.transaction, place, &granted)?)
+        match is_owner {
+            true => store::put_own(self.database, self.transaction, place, Some(&granted))?,
+            false => store::put_grant(self.database, self.transaction, place, &granted)?,
+        }
+        Ok(())
     }
+
+    /// Gives tables or schemas to a role, or to the owner of the server.
+    pub(crate) fn give(&mut self, places: &[i64], role: Option<&str>) -> Result<()> {
+        let number = match role {
+            Some(name) => Some(self.number_of(name)?),
+            None => None,
+        };
+        let roles = self.roles()?;
+        for place in places {
+            let old = roles.owners.get(place).copied();
+            if old != number {
+                // What was taken back from the one is not the other's, either.
+                let left = old.and_then(|old| roles.grants.get(&(old, *place)));
+                for (number, rights) in [(old, None), (number, left)] {
+                    let Some(number) = number else { continue };
+                    store::put_own(self.database, self.transaction, (number, *place), rights)?;
+                }
+            }
+            store::put_owner(self.database, self.transaction, *place, number)?;
+        }
+        Ok(())
+    }
+
+    /// What belongs to a role: tables and schemas.
+    pub(crate) fn owned_by(&mut self, role: &str) -> Result<Vec<i64>> {
+        let number = self.number_of(role)?;
+        let owners = self.roles()?.owners;
+        Ok(owners
+            .into_iter()
+            .filter(|(_, owner)| *owner == number)
+            .map(|(place, _)| place)
+            .collect())
+    }
+
+    /// Takes everything back that was granted to a role.
+    pub(crate) fn take_grants(&mut self, role: &str) -> Result<()> {
+        let number = self.number_of(role)?;
+        Ok(store::forget_grants(self.database, self.transaction, |role, _| role == number)?)
+    }
+
+    fn number_of(&mut self, role: &str) -> Result<i64> {
+        let roles = self.roles()?;
+        roles.roles.get(role).map(|role| role.number).ok_or_else(|| no_role(role))
+    }
+}
+
+/// The transaction has made tables, which belong to a role.
+pub(crate) fn own_tables(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    tables: impl IntoIterator<Item = u32>,
+    role: i64,
+) -> onrush::Result<()> {
+    for table in tables {
+        store::put_owner(database, transaction, i64::from(table), Some(role))?;
+    }
+    Ok(())
 }
 
 /// The transaction drops the table of this number, with what was granted on it.
@@ -101,6 +180,7 @@ pub(crate) fn forget_table(
     transaction: &mut Transaction<'_>,
     number: u32,
 ) -> onrush::Result<()> {
+    store::forget_owners(database, transaction, |table| table == i64::from(number))?;
     store::forget_grants(database, transaction, |_, on| on == i64::from(number))
 }
 
@@ -110,7 +190,9 @@ pub(crate) fn forget_schema(
     transaction: &mut Transaction<'_>,
     number: i64,
 ) -> onrush::Result<()> {
-    store::forget_grants(database, transaction, |_, on| on == place_of_schema(number))
+    let place = place_of_schema(number);
+    store::forget_owners(database, transaction, |of| of == place)?;
+    store::forget_grants(database, transaction, |_, on| on == place)
 }
 
 /// The rows of a table go into another one: what was granted on the one is granted on the other.
@@ -122,6 +204,10 @@ pub(crate) fn move_table(
     let [from, to] = [from, to].map(|table| i64::from(table.id()));
     for (role, rights) in store::granted_on(database, transaction, from)? {
         store::put_grant(database, transaction, (role, to), &rights)?;
+    }
+    if let Some(owner) = store::owner_of(database, transaction, from)? {
+        store::put_owner(database, transaction, to, Some(owner))?;
+        store::forget_owners(database, transaction, |table| table == from)?;
     }
     store::forget_grants(database, transaction, |_, on| on == from)
 }

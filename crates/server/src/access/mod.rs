@@ -11,23 +11,27 @@
 //! 4. As long as any role can come in, a superuser can: see [`way_in`].
 
 mod change;
+mod checks;
 mod logins;
+mod rights;
+mod roles;
 mod store;
 mod verifier;
 mod way_in;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use onrush::{Database, Table};
+use onrush::Database;
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use change::own_tables;
 pub(crate) use change::{RoleChanges, forget_schema, forget_table, move_table};
 pub use logins::Logins;
+pub(crate) use rights::Right;
+pub(crate) use roles::{Object, PLACE_OF_PUBLIC, PUBLIC, Role, RoleChange, Roles, place_of_schema};
 pub(crate) use verifier::Verifier;
 
-use crate::error::{Result, SqlError, state};
 use crate::kept::Reads;
-use crate::{schemas, views};
 use verifier::Pretence;
 
 /// How the names of the tables of roles begin.
@@ -38,124 +42,10 @@ pub(crate) fn is_reserved(table: &str) -> bool {
     table.starts_with(RESERVED)
 }
 
-/// What can be granted: on a table, and the last one on a schema or a sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Right {
-    Select,
-    Insert,
-    Update,
-    Delete,
-    Truncate,
-    /// Of a schema: without it nothing can be done with its tables. Everyone has that of `public`. Of a sequence: to
-    /// be given its values.
-    Usage,
-}
-
-impl Right {
-    /// Those on a table.
-    pub(crate) const ALL: [Right; 5] =
-        [Right::Select, Right::Insert, Right::Update, Right::Delete, Right::Truncate];
-
-    /// Those on a sequence.
-    pub(crate) const OF_SEQUENCES: [Right; 3] = [Right::Select, Right::Update, Right::Usage];
-
-    /// As it stands in GRANT, and in the table of grants.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Right::Select => "SELECT",
-            Right::Insert => "INSERT",
-            Right::Update => "UPDATE",
-            Right::Delete => "DELETE",
-            Right::Truncate => "TRUNCATE",
-            Right::Usage => "USAGE",
-        }
-    }
-}
-
-/// What a role is, its name apart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Role {
-    /// By which grants know it.
-    pub(crate) number: i64,
-    pub(crate) verifier: Option<Verifier>,
-    /// May do everything.
-    pub(crate) is_superuser: bool,
-    pub(crate) can_login: bool,
-}
-
-/// What is to be different in a role.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RoleChange {
-    /// `Some(None)`: no password, and so no way in.
-    pub(crate) password: Option<Option<Verifier>>,
-    pub(crate) is_superuser: Option<bool>,
-    pub(crate) can_login: Option<bool>,
-}
-
-impl Role {
-    fn change(&mut self, change: &RoleChange) -> Result<()> {
-        if let Some(password) = &change.password {
-            let checked = password.as_ref().map_or(Ok(()), Verifier::check);
-            checked.map_err(|why| SqlError::new(state::INVALID_PARAMETER_VALUE, why))?;
-            self.verifier.clone_from(password);
-        }
-        self.is_superuser = change.is_superuser.unwrap_or(self.is_superuser);
-        self.can_login = change.can_login.unwrap_or(self.can_login);
-        Ok(())
-    }
-}
-
-/// Roles, and what each was granted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Roles {
-    pub(crate) roles: BTreeMap<String, Role>,
-    /// By the numbers of role and table, or of a schema below zero.
-    grants: BTreeMap<(i64, i64), BTreeSet<Right>>,
-    /// Numbers of schemas, by their names.
-    schemas: BTreeMap<String, i64>,
-}
-
-/// A schema where a grant has the number of a table.
-pub(crate) fn place_of_schema(number: i64) -> i64 {
-    -number
-}
-
-impl Roles {
-    /// Roles that may use a schema, by their names.
-    pub(crate) fn users_of(&self, schema: &str) -> Vec<String> {
-        let Some(number) = self.schemas.get(schema) else { return Vec::new() };
-        let may = |role: &Role| self.grants.contains_key(&(role.number, place_of_schema(*number)));
-        let users = self.roles.iter().filter(|(_, role)| may(role));
-        users.map(|(name, _)| name.clone()).collect()
-    }
-
-    pub(crate) fn may_use(&self, role: &Role, schema: &str) -> bool {
-        let number = self.schemas.get(schema);
-        let is_granted =
-            |number: &i64| self.grants.contains_key(&(role.number, place_of_schema(*number)));
-        schema == schemas::PUBLIC || number.is_some_and(is_granted)
-    }
-
-    /// What a role was granted on a table.
-    pub(crate) fn granted_to(&self, role: &Role, table: &Table) -> Vec<Right> {
-        let rights = self.grants.get(&(role.number, i64::from(table.id())));
-        rights.into_iter().flatten().copied().collect()
-    }
-
-    /// What was granted on a table, by the names of roles.
-    pub(crate) fn granted_on(&self, table: &Table) -> Vec<(String, Vec<Right>)> {
-        let rights = |(name, role): (&String, &Role)| {
-            let rights = self.grants.get(&(role.number, i64::from(table.id())))?;
-            Some((name.clone(), rights.iter().copied().collect()))
-        };
-        self.roles.iter().filter_map(rights).collect()
-    }
-}
-
 /// See the module.
 pub(crate) struct Access {
     database: Database,
-    roles: RwLock<Roles>,
+    roles: RwLock<Arc<Roles>>,
     /// Held while they are read anew: who comes later reads what is newer.
     reading: Mutex<()>,
     pretence: Pretence,
@@ -174,6 +64,8 @@ pub(crate) struct Identity {
     pub(crate) is_trusted: bool,
     /// In which it may do everything.
     pub(crate) temporary_schema: String,
+    /// Roles and grants as its open transaction has made them.
+    pub(crate) own_roles: Option<Arc<Roles>>,
 }
 
 impl Access {
@@ -182,7 +74,7 @@ impl Access {
         let roles = store::load(database, &mut database.session()?)?;
         Ok(Access {
             database: database.clone(),
-            roles: RwLock::new(roles),
+            roles: RwLock::new(Arc::new(roles)),
             reading: Mutex::new(()),
             pretence: Pretence::new(),
         })
@@ -191,7 +83,7 @@ impl Access {
     /// A commit has changed roles or grants: whoever made it sees it.
     pub(crate) fn read_again(&self, reads: &mut impl Reads) -> onrush::Result<()> {
         let _reading = self.reading.lock();
-        *self.roles.write() = store::load(&self.database, reads)?;
+        *self.roles.write() = Arc::new(store::load(&self.database, reads)?);
         Ok(())
     }
 
@@ -203,6 +95,7 @@ impl Access {
                 name: asking.to_owned(),
                 is_trusted,
                 temporary_schema: String::new(),
+                own_roles: None,
             })
     }
 
@@ -218,83 +111,5 @@ impl Access {
         let role = roles.roles.get(name).filter(|role| role.can_login);
         let known = role.and_then(|role| role.verifier.clone());
         known.unwrap_or_else(|| self.pretence.verifier_of(name))
-    }
-
-    /// Whether the client may do everything.
-    pub(crate) fn is_superuser(&self, who: &Identity) -> bool {
-        let known =
-            |roles: &Roles| roles.roles.get(&who.name).is_some_and(|role| role.is_superuser);
-        who.is_trusted || known(&self.roles.read())
-    }
-
-    /// Refuses what only superusers may do.
-    pub(crate) fn check_superuser(&self, who: &Identity, what: &str) -> Result<()> {
-        if self.is_superuser(who) {
-            return Ok(());
-        }
-        let message = format!("permission denied: {what} needs a superuser");
-        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message)
-            .with_hint(format!("A superuser can ALTER ROLE {} SUPERUSER.", who.name)))
-    }
-
-    /// Refuses what was not granted.
-    pub(crate) fn check(&self, who: &Identity, right: Right, table: &Table) -> Result<()> {
-        if self.is_superuser(who) || schemas::parts(table.name()).0 == who.temporary_schema {
-            return Ok(());
-        }
-        self.check_usage(who, schemas::parts(table.name()).0)?;
-        if self.is_granted(who, right, table) {
-            return Ok(());
-        }
-        let what = views::kind(table.definition());
-        let table = table.name();
-        let message = format!("permission denied for {what} {}", schemas::own_name(table));
-        let hint = format!("A superuser can GRANT {} ON {table} TO {}.", right.name(), who.name);
-        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
-    }
-
-    /// Refuses what none of these rights on a sequence was granted for.
-    pub(crate) fn check_sequence(
-        &self,
-        who: &Identity,
-        rights: &[Right],
-        sequence: &Table,
-    ) -> Result<()> {
-        let (schema, name) = schemas::parts(sequence.name());
-        if self.is_superuser(who) || schema == who.temporary_schema {
-            return Ok(());
-        }
-        self.check_usage(who, schema)?;
-        if rights.iter().any(|right| self.is_granted(who, *right, sequence)) {
-            return Ok(());
-        }
-        let message = format!("permission denied for sequence {name}");
-        let right = rights.first().map_or("", |right| right.name());
-        let hint = format!(
-            "A superuser can GRANT {right} ON SEQUENCE {} TO {}.",
-            sequence.name(),
-            who.name
-        );
-        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
-    }
-
-    fn check_usage(&self, who: &Identity, schema: &str) -> Result<()> {
-        let may_use = {
-            let roles = self.roles.read();
-            roles.roles.get(&who.name).is_some_and(|role| roles.may_use(role, schema))
-        };
-        if may_use {
-            return Ok(());
-        }
-        let message = format!("permission denied for schema {schema}");
-        let hint = format!("A superuser can GRANT USAGE ON SCHEMA {schema} TO {}.", who.name);
-        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message).with_hint(hint))
-    }
-
-    fn is_granted(&self, who: &Identity, right: Right, table: &Table) -> bool {
-        let roles = self.roles.read();
-        let Some(role) = roles.roles.get(&who.name) else { return false };
-        let rights = roles.grants.get(&(role.number, i64::from(table.id())));
-        rights.is_some_and(|rights| rights.contains(&right))
     }
 }

@@ -10,14 +10,19 @@ use onrush::{
     TableDefinition, Transaction, Value,
 };
 
+use super::roles::EVERYONE;
 use super::verifier::{Verifier, unknown};
-use super::{Right, Role, Roles};
+use super::{PLACE_OF_PUBLIC, Right, Role, Roles};
 use crate::kept::{self, Reads, existing, made};
 use crate::schemas;
 
 const ROLES: &str = "onrush.roles";
 const GRANTS: &str = "onrush.grants";
+const OWNERS: &str = "onrush.owners";
 const GUARDS: &str = "onrush.guards";
+
+/// Where it stands that everyone may use the schema `public`.
+const USAGE_OF_PUBLIC: (i64, i64) = (EVERYONE, PLACE_OF_PUBLIC);
 
 /// What a transaction writes that takes a way in from a superuser.
 const WAY_IN: &str = "way in";
@@ -49,6 +54,16 @@ fn table_of_grants(database: &Database) -> Result<Table> {
     made(database, grants)
 }
 
+fn table_of_owners(database: &Database) -> Result<Table> {
+    let number = |name: &str| ColumnDefinition::new(name, DataType::Int64).not_null();
+    let owners = TableDefinition::builder(OWNERS)
+        .column(number("table"))
+        .column(number("role"))
+        .primary_key(["table"])
+        .build()?;
+    made(database, owners)
+}
+
 /// Reads everything.
 pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles> {
     let mut all = Roles::default();
@@ -57,6 +72,12 @@ pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles>
     }
     for row in kept::rows(database, reads, GRANTS)? {
         all.grants.extend(grant(&row));
+    }
+    // As long as nobody has said otherwise.
+    let of_public = all.grants.entry(USAGE_OF_PUBLIC);
+    of_public.or_insert_with(|| BTreeSet::from([Right::Usage]));
+    for row in kept::rows(database, reads, OWNERS)? {
+        all.owners.extend(row[0].as_i64().zip(row[1].as_i64()));
     }
     all.schemas = schemas::numbers(database, reads)?;
     Ok(all)
@@ -78,8 +99,7 @@ fn role(row: &Row) -> Option<(String, Role)> {
 fn grant(row: &Row) -> Option<((i64, i64), BTreeSet<Right>)> {
     let rights = row[2].as_str()?;
     let is_granted = |right: &Right| rights.split(' ').any(|name| name == right.name());
-    let all = Right::ALL.into_iter().chain([Right::Usage]);
-    let rights = all.filter(is_granted).collect();
+    let rights = Right::ALL.into_iter().filter(is_granted).collect();
     Some(((row[0].as_i64()?, row[1].as_i64()?), rights))
 }
 
@@ -128,14 +148,58 @@ pub(super) fn put_grant(
     (role, table): (i64, i64),
     rights: &BTreeSet<Right>,
 ) -> Result<()> {
+    let says_something = !rights.is_empty() || (role, table) == USAGE_OF_PUBLIC;
+    put_own(database, transaction, (role, table), says_something.then_some(rights))
+}
+
+/// As [`put_grant`], of who has rights without being granted any: nothing at all is a row, and none says nothing.
+pub(super) fn put_own(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    (role, table): (i64, i64),
+    rights: Option<&BTreeSet<Right>>,
+) -> Result<()> {
     let grants = table_of_grants(database)?;
     let key = [role.into(), table.into()];
-    if rights.is_empty() {
-        return transaction.delete(&grants, &key).map(drop);
-    }
+    let Some(rights) = rights else { return transaction.delete(&grants, &key).map(drop) };
     let names: Vec<&str> = rights.iter().map(|right| right.name()).collect();
     let [role, table] = key;
     transaction.upsert(&grants, &[role, table, names.join(" ").into()])
+}
+
+/// Whom a table or a schema belongs to; none: the owner of the server.
+pub(super) fn put_owner(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: i64,
+    role: Option<i64>,
+) -> Result<()> {
+    let owners = table_of_owners(database)?;
+    match role {
+        Some(role) => transaction.upsert(&owners, &[table.into(), role.into()]),
+        None => transaction.delete(&owners, &[table.into()]).map(drop),
+    }
+}
+
+/// Whom a table belongs to, in a transaction that keeps others from giving it to somebody else.
+pub(super) fn owner_of(
+    database: &Database,
+    transaction: &Transaction<'_>,
+    table: i64,
+) -> Result<Option<i64>> {
+    let Some(owners) = existing(database, OWNERS)? else { return Ok(None) };
+    let rows = transaction.newest_snapshot().scan(&owners, &ScanOptions::default())?;
+    let rows = rows.collect::<Result<Vec<Row>>>()?;
+    Ok(rows.iter().find(|row| row[0].as_i64() == Some(table)).and_then(|row| row[1].as_i64()))
+}
+
+/// The transaction drops tables or schemas: they belong to nobody.
+pub(super) fn forget_owners(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    is_meant: impl Fn(i64) -> bool,
+) -> Result<()> {
+    kept::remove(database, transaction, OWNERS, |row| row[0].as_i64().is_some_and(&is_meant))
 }
 
 /// What is granted on a table that the transaction keeps others from granting more on, by roles.

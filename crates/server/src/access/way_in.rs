@@ -1,8 +1,8 @@
 //! What roles must be so that somebody with all rights can always come in, by a password too.
 //!
 //! Invariants, of every change of roles
-//! 1. Where a role has LOGIN, a superuser has it; where a role has LOGIN and a password, a superuser has both.
-//!    So the role that ends open access on this machine is one that can make other roles.
+//! 1. Where a role has LOGIN and a password, a superuser has both. So the role that ends open access on this machine
+//!    is one that can make other roles. One that has LOGIN without a password ends nothing.
 //! 2. Neither ceases to hold by the last such superuser being taken away: open access does not come back.
 
 use std::collections::BTreeMap;
@@ -19,18 +19,9 @@ impl Role {
 
 /// Refuses a change of roles that would take or leave every superuser without a way in.
 pub(super) fn check(before: &BTreeMap<String, Role>, after: &BTreeMap<String, Role>) -> Result<()> {
-    check_those(before, after, |role| role.can_login, "can log in")?;
-    check_those(before, after, Role::lets_in, "can log in by a password")
-}
-
-fn check_those(
-    before: &BTreeMap<String, Role>,
-    after: &BTreeMap<String, Role>,
-    comes_in: impl Fn(&Role) -> bool,
-    what: &str,
-) -> Result<()> {
+    let what = "can log in by a password";
     let superuser = |roles: &BTreeMap<String, Role>| {
-        let found = roles.iter().find(|(_, role)| role.is_superuser && comes_in(role));
+        let found = roles.iter().find(|(_, role)| role.is_superuser && role.lets_in());
         found.map(|(name, _)| name.clone())
     };
     if superuser(after).is_some() {
@@ -40,7 +31,7 @@ fn check_those(
         let message = format!("role {last} is the last superuser that {what}, and must stay one");
         return Err(refused(message, "Make another one first"));
     }
-    if let Some((first, _)) = after.iter().find(|(_, role)| comes_in(role)) {
+    if let Some((first, _)) = after.iter().find(|(_, role)| role.lets_in()) {
         let message =
             format!("role {first} {what}, and no superuser does: nobody could administer roles");
         return Err(refused(message, "Make a superuser first"));

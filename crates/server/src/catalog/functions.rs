@@ -30,7 +30,6 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
         }),
         // Defaults are kept as SQL, so there is nothing to take apart.
         SystemFunction::new("pg_get_expr", TEXT, |given| text(given, 0)),
-        SystemFunction::new("pg_get_userbyid", TEXT, |_| names::OWNER.into()),
         SystemFunction::new("pg_encoding_to_char", TEXT, |_| "UTF8".into()),
         SystemFunction::new("regtype_name", TEXT, |given| {
             let named = number(given, 0).and_then(|oid| names::type_with(oid, -1));
@@ -60,6 +59,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
         }),
     ];
     all.extend(text_functions::functions());
+    all.push(super::roles::name_of_user(database));
     for name in [
         "pg_type_is_visible",
         "pg_function_is_visible",

@@ -7,6 +7,7 @@ use super::foreign_keys;
 use super::indexes::{self, Index};
 use super::kinds::{INT4, NAME, TEXT};
 use super::names;
+use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, SystemTable};
 use crate::schemas;
 use crate::seen::Seen;
@@ -19,8 +20,10 @@ pub(super) const ALL: &[SystemTable] = &[
         name: "schemata",
         columns: &[("catalog_name", NAME), ("schema_name", NAME), ("schema_owner", NAME)],
         rows: |known, statement| {
+            let rights = Rights::of(known);
             let row = |(_, schema): (u32, String)| {
-                vec![database(statement), schema.into(), names::OWNER.into()]
+                let owner = rights.schema_owner(&schema).to_owned();
+                vec![database(statement), schema.into(), owner.into()]
             };
             names::all_schemas(known).into_iter().map(row).collect()
         },

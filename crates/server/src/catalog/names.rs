@@ -32,7 +32,7 @@ const ONRUSH_OID: u32 = 13_001;
 /// Whom everything belongs to; roles have rights, and own nothing.
 pub(super) const OWNER_OID: u32 = 10;
 /// What the owner is called.
-pub(super) const OWNER: &str = "onrush";
+pub(crate) const OWNER: &str = "onrush";
 /// The only database.
 pub(super) const DATABASE_OID: u32 = 5;
 /// Where everything is.

@@ -9,7 +9,7 @@ use super::functions::number;
 use super::kinds::BOOL;
 use super::{PG_CATALOG, all, empty, names};
 use crate::access::{Right, Role, Roles};
-use crate::execute::seen_by;
+use crate::execute::{caller_of, seen_by};
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::Lookup;
@@ -19,6 +19,7 @@ const OF_TABLES: [&str; 8] =
     ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"];
 const OF_COLUMNS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "REFERENCES"];
 const OF_SCHEMAS: [&str; 2] = ["USAGE", "CREATE"];
+const OF_SEQUENCES: [&str; 3] = ["USAGE", "SELECT", "UPDATE"];
 const OF_DATABASES: [&str; 4] = ["CONNECT", "CREATE", "TEMPORARY", "TEMP"];
 
 /// What is asked of: its name and the values behind that of a role.
@@ -26,12 +27,13 @@ type Ask = fn(&Asked<'_>, &[Value<'_>]) -> Result<Option<bool>>;
 
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
     // With the number of arguments behind the role.
-    let functions: [(&'static str, usize, Ask); 5] = [
+    let functions: [(&'static str, usize, Ask); 6] = [
         ("has_table_privilege", 2, on_table),
         ("has_any_column_privilege", 2, on_any_column),
         ("has_column_privilege", 3, on_column),
         ("has_schema_privilege", 2, on_schema),
         ("has_database_privilege", 2, on_database),
+        ("has_sequence_privilege", 2, on_sequence),
     ];
     let function = |(name, count, ask): (&'static str, usize, Ask)| {
         let database = database.clone();
@@ -85,7 +87,7 @@ impl<'a> Asked<'a> {
         let role = name.as_ref().and_then(|name| roles.roles.get(name)).cloned();
         let is_client = name.as_deref() == Some(&*client.user);
         // Where nobody needs a password, whoever comes in may do everything.
-        let is_trusted = is_client && !roles.roles.values().any(Role::lets_in);
+        let is_trusted = is_client && caller_of(client).is_some_and(|it| it.who().is_trusted);
         let is_owner = name.as_deref() == Some(names::OWNER);
         let is_superuser =
             is_trusted || is_owner || role.as_ref().is_some_and(|role| role.is_superuser);
@@ -107,32 +109,42 @@ impl<'a> Asked<'a> {
         let schema = schemas::parts(table.name()).0;
         self.is_superuser
             || self.temporary_schema.as_deref() == Some(schema)
-            || self.role.as_ref().is_some_and(|role| {
-                let granted = self.roles.granted_to(role, table);
-                wanted.iter().any(|wanted| {
-                    !wanted.to_grant && granted.iter().any(|own| own.name() == wanted.name)
-                })
-            })
+            // Whose it is may grant it.
+            || (wanted.iter().any(|wanted| wanted.to_grant)
+                && self.roles.owns_table(self.role.as_ref(), table))
+            || rights(wanted).any(|right| self.roles.may(self.role.as_ref(), right, table))
     }
 
-    /// A table of users, or one of the system, which everyone may read.
-    fn relation(&self, given: &Value<'_>) -> Result<Option<Option<Table>>> {
+    fn relation(&self, given: &Value<'_>) -> Result<Option<Relation>> {
         let Value::Text(name) = given else {
             let Some(oid) = given.as_i64() else { return Ok(None) };
-            let of_system = || names::catalogue_name(oid).map(|_| None);
-            return Ok(names::table_with(self.seen, oid).map(Some).or_else(of_system));
+            let of_system = || names::catalogue_name(oid).map(|_| Relation::OfSystem);
+            let of_users = names::table_with(self.seen, oid).map(Relation::OfUsers);
+            return Ok(of_users.or_else(of_system));
         };
         let lookup = Lookup { seen: self.seen, path: &self.client.schemas() };
         if let Some(table) = lookup.written(name).and_then(|name| self.seen.table(&name).ok()) {
-            return Ok(Some(Some(table)));
+            return Ok(Some(Relation::OfUsers(table)));
         }
         let (schema, own) = name.split_once('.').unwrap_or((PG_CATALOG, name));
         let is_it = |known: &super::SystemTable| known.schema == schema && known.name == own;
         if all().chain(empty::ALL).any(is_it) {
-            return Ok(Some(None));
+            return Ok(Some(Relation::OfSystem));
+        }
+        if schema == PG_CATALOG && own == "pg_authid" {
+            return Ok(Some(Relation::Secret));
         }
         Err(QueryError::refused("42P01", format!("relation \"{name}\" does not exist")))
     }
+}
+
+/// What rights are on.
+enum Relation {
+    OfUsers(Table),
+    /// Everyone may read it.
+    OfSystem,
+    /// Where PostgreSQL keeps passwords: superusers read it.
+    Secret,
 }
 
 /// One of several rights that are asked for.
@@ -140,6 +152,12 @@ struct Wanted {
     name: String,
     /// With the right to grant it, which superusers alone have.
     to_grant: bool,
+}
+
+/// Those that are asked for without the right to grant them.
+fn rights(wanted: &[Wanted]) -> impl Iterator<Item = Right> {
+    let plain = wanted.iter().filter(|wanted| !wanted.to_grant);
+    plain.filter_map(|wanted| Right::ALL.into_iter().find(|right| right.name() == wanted.name))
 }
 
 /// The rights that a text names: one of them is enough.
@@ -166,6 +184,39 @@ fn on_table(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     on_relation(asked, given, &OF_TABLES)
 }
 
+/// Of an identity the rights are those on its table.
+fn on_sequence(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    let identity = match &given[0] {
+        Value::Text(name) => {
+            let lookup = Lookup { seen: asked.seen, path: &asked.client.schemas() };
+            lookup.written_identity(name)
+        }
+        _ => number(given, 0).and_then(|oid| names::identity_with(asked.seen, oid)),
+    };
+    if let Some(identity) = identity {
+        let mut wanted = wanted(given.last(), &OF_SEQUENCES)?;
+        for wanted in wanted.iter_mut().filter(|wanted| wanted.name == Right::Usage.name()) {
+            wanted.name = Right::Insert.name().to_owned();
+        }
+        return Ok(Some(asked.has(&wanted, &identity.table)));
+    }
+    let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
+    let wanted = wanted(given.last(), &OF_SEQUENCES)?;
+    match relation {
+        Relation::OfUsers(table) if table.definition().sequence().is_some() => {
+            Ok(Some(asked.has(&wanted, &table)))
+        }
+        relation => {
+            let name = match (&given[0], &relation) {
+                (_, Relation::OfUsers(table)) => schemas::own_name(table.name()).to_owned(),
+                (Value::Text(name), _) => name.clone().into_owned(),
+                _ => return Ok(None),
+            };
+            Err(QueryError::refused("42809", format!("\"{name}\" is not a sequence")))
+        }
+    }
+}
+
 fn on_any_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     on_relation(asked, given, &OF_COLUMNS)
 }
@@ -174,8 +225,9 @@ fn on_relation(asked: &Asked<'_>, given: &[Value<'_>], known: &[&str]) -> Result
     let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
     let wanted = wanted(given.last(), known)?;
     Ok(Some(match relation {
-        Some(table) => asked.has(&wanted, &table),
-        None => asked.is_superuser || reads(&wanted),
+        Relation::OfUsers(table) => asked.has(&wanted, &table),
+        Relation::OfSystem => asked.is_superuser || reads(&wanted),
+        Relation::Secret => asked.is_superuser,
     }))
 }
 
@@ -183,7 +235,11 @@ fn on_relation(asked: &Asked<'_>, given: &[Value<'_>], known: &[&str]) -> Result
 fn on_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     let Some(relation) = asked.relation(&given[0])? else { return Ok(None) };
     let wanted = wanted(given.last(), &OF_COLUMNS)?;
-    let Some(table) = relation else { return Ok(Some(asked.is_superuser || reads(&wanted))) };
+    let table = match relation {
+        Relation::OfUsers(table) => table,
+        Relation::OfSystem => return Ok(Some(asked.is_superuser || reads(&wanted))),
+        Relation::Secret => return Ok(Some(asked.is_superuser)),
+    };
     let columns = table.definition().columns();
     match &given[1] {
         Value::Text(name) if !columns.iter().any(|column| column.name == **name) => {
@@ -218,12 +274,15 @@ fn on_schema(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
         },
     };
     let wanted = wanted(given.last(), &OF_SCHEMAS)?;
-    let uses = wanted.iter().any(|wanted| wanted.name == "USAGE" && !wanted.to_grant);
-    let may_use = || {
-        names::is_built_in(&name)
-            || asked.role.as_ref().is_some_and(|role| asked.roles.may_use(role, &name))
+    let role = asked.role.as_ref();
+    let is_of_system = name != schemas::PUBLIC && names::is_built_in(&name);
+    let has = |right| match is_of_system {
+        true => right == Right::Usage,
+        false => asked.roles.may_in_schema(role, right, &name),
     };
-    Ok(Some(asked.is_superuser || (uses && may_use())))
+    let grants =
+        wanted.iter().any(|wanted| wanted.to_grant) && asked.roles.owns_schema(role, &name);
+    Ok(Some(asked.is_superuser || grants || rights(&wanted).any(has)))
 }
 
 fn on_database(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {

@@ -1,12 +1,14 @@
 //! Roles and what was granted to them, as psql's `\\du` and `\\dp` read it.
 
-use onrush::{Row, Table, Value};
-use onrush_query::write_array;
+use onrush::{Database, Row, Table, Value};
+use onrush_query::{SystemFunction, write_array};
 
-use super::kinds::{BOOL, INT4, NAME, OID, TEXTS, TIMESTAMP};
+use super::functions::number;
+use super::kinds::{BOOL, INT4, NAME, OID, TEXT, TEXTS, TIMESTAMP};
 use super::names::{OWNER, OWNER_OID, quoted, role_oid};
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::access::{Right, Role, Roles};
+use crate::execute::seen_by;
 use crate::seen::Seen;
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
@@ -69,43 +71,66 @@ impl Rights {
 
     /// The rights on a table, each role's as PostgreSQL writes it; NULL if nothing was granted.
     pub(super) fn on(&self, table: &Table) -> Value<'static> {
-        let granted: Vec<String> = self.roles.granted_on(table).iter().map(entry).collect();
-        if granted.is_empty() {
-            return Value::Null;
-        }
         let all = match table.definition().sequence() {
             Some(_) => Right::OF_SEQUENCES.to_vec(),
-            None => Right::ALL.to_vec(),
+            None => Right::OF_TABLES.to_vec(),
         };
-        let owner = entry(&(OWNER.to_owned(), all));
-        let all = std::iter::once(&owner).chain(&granted);
-        write_array(all.map(|entry| Some(entry.as_str()))).into()
+        shown(self.owner(table), &all, &self.roles.granted_on(table))
     }
 
     /// The rights on a schema, in the same way.
     pub(super) fn on_schema(&self, schema: &str) -> Value<'static> {
-        let users = self.roles.users_of(schema);
-        if users.is_empty() {
-            return Value::Null;
-        }
-        let granted = users.iter().map(|role| format!("{}=U/{OWNER}", quoted(role)));
-        let all: Vec<String> =
-            std::iter::once(format!("{OWNER}=UC/{OWNER}")).chain(granted).collect();
-        write_array(all.iter().map(|entry| Some(entry.as_str()))).into()
+        let granted = self.roles.granted_on_schema(schema);
+        shown(self.schema_owner(schema), &Right::OF_SCHEMAS, &granted)
+    }
+
+    /// Whom a table, sequence or view belongs to.
+    pub(super) fn owner(&self, table: &Table) -> &str {
+        self.roles.owner_of(table).unwrap_or(OWNER)
+    }
+
+    /// Whom a schema belongs to.
+    pub(super) fn schema_owner(&self, schema: &str) -> &str {
+        self.roles.owner_of_schema(schema).unwrap_or(OWNER)
     }
 }
 
-fn entry((role, rights): &(String, Vec<Right>)) -> String {
-    let letter = |right: &Right| match right {
-        Right::Insert => 'a',
-        Right::Select => 'r',
-        Right::Update => 'w',
-        Right::Delete => 'd',
-        Right::Truncate => 'D',
-        Right::Usage => 'U',
-    };
-    let mut letters: Vec<char> = rights.iter().map(letter).collect();
-    letters.sort_unstable_by_key(|letter| "arwdDU".find(*letter));
-    let letters: String = letters.into_iter().collect();
-    format!("{}={letters}/{OWNER}", quoted(role))
+/// `pg_get_userbyid`.
+pub(super) fn name_of_user(database: &Database) -> SystemFunction {
+    let database = database.clone();
+    SystemFunction::of_client("pg_get_userbyid", TEXT, move |client, given| {
+        let Some(oid) = number(given, 0) else { return Value::Null };
+        if oid == i64::from(OWNER_OID) {
+            return OWNER.into();
+        }
+        // Of a database that has stopped nothing is told.
+        let roles = seen_by(client, &database).roles().unwrap_or_default().roles;
+        let name = roles.into_keys().find(|name| i64::from(role_oid(name)) == oid);
+        name.unwrap_or_else(|| format!("unknown (OID={oid})")).into()
+    })
+}
+
+/// The number of an owner.
+pub(super) fn owner_oid(owner: &str) -> u32 {
+    if owner == OWNER { OWNER_OID } else { role_oid(owner) }
+}
+
+/// Each role's rights as PostgreSQL writes them, the owner's first if they are all; NULL if nothing was granted.
+fn shown(owner: &str, all: &[Right], granted: &[(String, Vec<Right>)]) -> Value<'static> {
+    if granted.is_empty() {
+        return Value::Null;
+    }
+    let is_said = granted.iter().any(|(role, _)| role == owner);
+    let of_owner = (!is_said).then(|| entry(owner, all, owner));
+    let granted = granted.iter().filter(|(_, rights)| !rights.is_empty());
+    let granted = granted.map(|(role, rights)| entry(role, rights, owner));
+    let all: Vec<String> = of_owner.into_iter().chain(granted).collect();
+    write_array(all.iter().map(|entry| Some(entry.as_str()))).into()
+}
+
+fn entry(role: &str, rights: &[Right], owner: &str) -> String {
+    let shown = Right::ALL.into_iter().filter(|right| rights.contains(right));
+    let letters: String = shown.map(Right::letter).collect();
+    let role = if role.is_empty() { String::new() } else { quoted(role) };
+    format!("{role}={letters}/{}", quoted(owner))
 }

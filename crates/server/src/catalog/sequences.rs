@@ -7,7 +7,8 @@ use onrush_query::{Client, SystemFunction};
 
 use super::functions::number;
 use super::kinds::{BOOL, CHAR, INT4, INT8, NAME, OID, TEXT};
-use super::names::{self, OWNER, PG_CLASS_OID};
+use super::names::{self, PG_CLASS_OID};
+use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable, oid};
 use crate::access::Right;
 use crate::execute::{caller_of, seen_by};
@@ -61,12 +62,17 @@ pub(super) const ALL: &[SystemTable] = &[
             ("last_value", INT8),
         ],
         rows: |seen, statement| {
+            let rights = Rights::of(seen);
             let row = |Shown { name, sequence, source, .. }: Shown| {
                 let (schema, name) = schemas::parts(&name);
+                let owner = match &source {
+                    ValueSource::Sequence(table) => rights.owner(table),
+                    ValueSource::Identity(identity) => rights.owner(&identity.table),
+                };
                 vec![
                     schema.to_owned().into(),
                     name.to_owned().into(),
-                    OWNER.into(),
+                    owner.to_owned().into(),
                     values::type_name(sequence.data_type).into(),
                     sequence.start.into(),
                     sequence.least.into(),
@@ -121,7 +127,9 @@ pub(super) const ALL: &[SystemTable] = &[
                     if sequence.cycles { "YES".into() } else { "NO".into() },
                 ]
             };
-            all(seen).into_iter().map(row).collect()
+            // Those of identities are a matter of their columns.
+            let is_own = |shown: &Shown| matches!(shown.source, ValueSource::Sequence(_));
+            all(seen).into_iter().filter(is_own).map(row).collect()
         },
     },
     SystemTable {

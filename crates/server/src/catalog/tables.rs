@@ -5,7 +5,7 @@ use onrush_query::{ColumnType, Statement};
 
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
 use super::names::{self, OWNER_OID};
-use super::roles::Rights;
+use super::roles::{Rights, owner_oid};
 use super::{PG_CATALOG, SystemTable, indexes, oid};
 use crate::schemas;
 use crate::seen::Seen;
@@ -158,13 +158,14 @@ pub(super) const ALL: &[SystemTable] = &[
             ("rowsecurity", BOOL),
         ],
         rows: |seen, _| {
+            let rights = Rights::of(seen);
             let row = |table: &Table| {
                 let no = Value::Boolean(false);
                 let (schema, name) = schemas::parts(table.name());
                 vec![
                     schema.to_owned().into(),
                     name.to_owned().into(),
-                    names::OWNER.into(),
+                    rights.owner(table).to_owned().into(),
                     Value::Null,
                     Value::Boolean(!indexes::all(table).is_empty()),
                     no.clone(),
@@ -180,8 +181,8 @@ pub(super) const ALL: &[SystemTable] = &[
 fn namespaces(seen: &Seen) -> Vec<Row> {
     let rights = Rights::of(seen);
     let row = |(number, name): (u32, String)| {
-        let rights = rights.on_schema(&name);
-        vec![oid(number), name.into(), oid(OWNER_OID), rights]
+        let (owner, shown) = (owner_oid(rights.schema_owner(&name)), rights.on_schema(&name));
+        vec![oid(number), name.into(), oid(owner), shown]
     };
     names::all_schemas(seen).into_iter().map(row).collect()
 }
@@ -200,7 +201,7 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             oid(names::schema_of(table)),
             oid(0),
             oid(0),
-            oid(OWNER_OID),
+            oid(owner_oid(rights.owner(table))),
             oid(method),
             oid(number),
             oid(0),

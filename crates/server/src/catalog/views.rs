@@ -6,7 +6,8 @@ use onrush_query::{Client, Statement, SystemFunction};
 use super::functions::number;
 use super::information::place;
 use super::kinds::{NAME, TEXT};
-use super::names::{self, OWNER};
+use super::names;
+use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable};
 use crate::execute::seen_by;
 use crate::schemas;
@@ -24,10 +25,12 @@ pub(super) const ALL: &[SystemTable] = &[
             ("definition", TEXT),
         ],
         rows: |seen, statement| {
+            let rights = Rights::of(seen);
             let row = |view: &Table| {
+                let owner = rights.owner(view).to_owned();
                 let (schema, name) = schemas::parts(view.name());
                 let definition = shown(seen, &statement.client, view);
-                vec![schema.to_owned().into(), name.to_owned().into(), OWNER.into(), definition]
+                vec![schema.to_owned().into(), name.to_owned().into(), owner.into(), definition]
             };
             seen.views().iter().map(row).collect()
         },

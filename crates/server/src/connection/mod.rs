@@ -218,7 +218,7 @@ async fn identify<S: AsyncRead + AsyncWrite + Unpin>(
     if !is_trusted {
         login::prove(wire, &shared.access, &name).await?;
     }
-    Ok(Identity { name, is_trusted, temporary_schema: String::new() })
+    Ok(Identity { name, is_trusted, temporary_schema: String::new(), own_roles: None })
 }
 
 /// Runs the conversation with a client. The error comes with the wire, to be told on it.

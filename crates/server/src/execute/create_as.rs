@@ -13,7 +13,7 @@ impl Backend {
     pub(super) fn create_as(&mut self, plan: &CreateAsPlan, bound: &Bound) -> Result<Answer> {
         let CreateAsPlan { definition, if_not_exists, on_commit, query } = plan;
         let finder = self.finder();
-        let made = self.define(Touched::NOTHING, |transaction| {
+        let made = self.define_own(Touched::NOTHING, |transaction| {
             let snapshot = transaction.snapshot();
             let Some(table) = new_table(transaction, definition, *if_not_exists)? else {
                 return Ok(None);

@@ -5,6 +5,8 @@
 //! 1. What is granted on a table and said of it is written by the transaction that defines the table.
 //! 2. Who meets a table or a name that another transaction defines waits for that one's end.
 
+use std::sync::Arc;
+
 use onrush::{
     ColumnDefinition, Database, Error, ForeignKey, Table, TableChange, TableDefinition, Transaction,
 };
@@ -89,6 +91,7 @@ impl Backend {
         self.touched = Touched::NOTHING;
         self.has_defined = false;
         self.seen = Seen::committed(&self.database);
+        self.sees_roles(None);
         self.sequences.end_transaction();
     }
 
@@ -105,6 +108,10 @@ impl Backend {
                 .with_dependent_mut(|_, transaction| transaction.as_mut().map(look).transpose())?;
             self.seen = seen.unwrap_or_else(|| Seen::committed(database));
         }
+        if self.touched.roles {
+            let roles = self.seen.roles()?;
+            self.sees_roles(Some(Arc::new(roles)));
+        }
         Ok(())
     }
 
@@ -112,7 +119,7 @@ impl Backend {
         let name = table.definition.name();
         let database = self.database.clone();
         let touched = if table.comments.is_empty() { Touched::NOTHING } else { Touched::KEPT };
-        let made = self.define(touched, |transaction| {
+        let made = self.define_own(touched, |transaction| {
             let made = new_table(transaction, &table.definition, table.if_not_exists)?;
             if let Some(made) = &made {
                 for (column, text) in &table.comments {

@@ -21,6 +21,7 @@ mod index;
 mod insert;
 mod lock;
 mod locking;
+mod owner;
 mod patience;
 pub(crate) mod plan;
 mod planner_settings;
@@ -31,11 +32,14 @@ mod role;
 mod rows;
 mod savepoint;
 mod schema;
+mod schema_elements;
 mod select;
 mod sequence;
+mod setting_values;
 mod settings;
 mod temporary;
 mod transaction;
+mod user;
 mod view;
 mod views;
 mod write;
@@ -74,6 +78,7 @@ use savepoint::NamedSavepoint;
 use settings::Defaults;
 use temporary::Temporaries;
 use transaction::Work;
+use user::Users;
 
 /// The name of the only database there is.
 pub(crate) const DATABASE: &str = "onrush";
@@ -130,6 +135,9 @@ pub(crate) struct Backend {
     /// This client, as others see it.
     pub(crate) presence: Presence,
     client: Client,
+    /// Who came in.
+    came_in: Identity,
+    /// As whom it acts.
     pub(super) who: Identity,
     /// What the client knows of sequences.
     sequences: Arc<ClientSequences>,
@@ -165,6 +173,7 @@ impl Backend {
         who.temporary_schema = schemas::temporary_of(session.id());
         let settings = Settings::new(Arc::new(Defaults {
             user: Arc::clone(&user),
+            is_superuser: shared.access.is_superuser(&who),
             temporary_schema: who.temporary_schema.clone(),
             is_durable: session.durability() == Durability::Durable,
             connections_max: shared.options.connections_max,
@@ -175,6 +184,7 @@ impl Backend {
         let clients = &shared.clients;
         let client = Client {
             number: clients.next_number(),
+            session_user: Arc::clone(&user),
             user,
             database: DATABASE.into(),
             version: VERSION.into(),
@@ -203,6 +213,7 @@ impl Backend {
             defaults: Arc::clone(&shared.defaults),
             presence,
             client,
+            came_in: who.clone(),
             who,
             sequences,
             locks,
@@ -331,14 +342,19 @@ impl Backend {
         self.presence.is_called(application);
         let client = SessionClient {
             application: application.to_owned(),
-            user: self.client.user.to_string(),
+            user: self.came_in.name.clone(),
             address: self.presence.entry().address.clone(),
         };
         self.database.set_session_client(self.presence.entry().session, client);
     }
 
     fn set(&mut self, change: &SettingChange) -> Result<()> {
-        self.settings.change(change, self.is_in_transaction())?;
+        self.settings.check_scope(change, self.is_in_transaction())?;
+        match change.name.as_deref().map(str::to_lowercase) {
+            Some(name) if user::is_of_users(&name) => self.set_user(&name, change)?,
+            _ => self.settings.change(change)?,
+        }
+        self.follow_users();
         self.introduce();
         Ok(())
     }
@@ -352,6 +368,8 @@ impl Backend {
                 self.sequences.discard();
                 self.locks.locks.unlock_all();
                 self.settings.reset();
+                self.settings.change_users(Users::default(), false);
+                self.follow_users();
                 self.introduce();
                 return Ok(Answer::Discarded("DISCARD ALL".into()));
             }

@@ -2,28 +2,37 @@
 
 use super::Backend;
 use super::definition::Touched;
-use crate::access::{RoleChanges, place_of_schema};
-use crate::error::Result;
+use crate::access::{Object, PLACE_OF_PUBLIC, RoleChanges, place_of_schema};
+use crate::error::{Result, SqlError, state};
 use crate::schemas;
 use crate::sql::RoleStatement;
 
 impl Backend {
     /// Makes, changes or drops roles, or what is granted to them; durable when it is answered.
     pub(super) fn change_roles(&mut self, statement: &RoleStatement) -> Result<()> {
+        self.check_not_in_use(statement)?;
         let database = self.database.clone();
+        let grantees: Vec<String> = match statement {
+            RoleStatement::Grant { roles, .. } => {
+                roles.iter().map(|name| self.role_named(name)).collect()
+            }
+            _ => Vec::new(),
+        };
         self.define(Touched::ROLES, |transaction| {
             let mut held = Vec::new();
             if let RoleStatement::Grant { tables, .. } = statement {
                 for name in tables {
                     let table = transaction.table(name)?;
                     transaction.hold_table(&table)?;
-                    held.push(i64::from(table.id()));
+                    held.push(Object::of_table(&table));
                 }
             }
             if let RoleStatement::Grant { schemas, .. } = statement {
                 for name in schemas {
-                    let number = schemas::hold(&database, transaction, name)?;
-                    held.push(place_of_schema(number));
+                    held.push(Object::of_schema(match name.as_str() {
+                        schemas::PUBLIC => PLACE_OF_PUBLIC,
+                        name => place_of_schema(schemas::hold(&database, transaction, name)?),
+                    }));
                 }
             }
             let mut changes = RoleChanges { database: &database, transaction };
@@ -35,14 +44,27 @@ impl Backend {
                 RoleStatement::Drop { names, if_exists } => {
                     names.iter().try_for_each(|name| changes.drop(name, *if_exists))
                 }
-                RoleStatement::Grant { roles, rights, is_grant, .. } => {
-                    let pairs = roles.iter().flat_map(|role| held.iter().map(move |on| (role, on)));
+                RoleStatement::Grant { rights, is_grant, .. } => {
+                    let pairs =
+                        grantees.iter().flat_map(|role| held.iter().map(move |on| (role, on)));
                     pairs
                         .into_iter()
                         .try_for_each(|(role, on)| changes.grant(role, *on, rights, *is_grant))
                 }
             }
         })
+    }
+
+    /// Refuses to drop as whom the client acts.
+    fn check_not_in_use(&self, statement: &RoleStatement) -> Result<()> {
+        let RoleStatement::Drop { names, .. } = statement else { return Ok(()) };
+        let is_dropped = |user: &str| names.iter().any(|name| name == user);
+        let used = match (is_dropped(&self.client.user), is_dropped(&self.client.session_user)) {
+            (true, _) => "current user",
+            (_, true) => "session user",
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(state::OBJECT_IN_USE, format!("{used} cannot be dropped")))
     }
 
     /// Everyone may change the password of his own role.

@@ -39,6 +39,7 @@ impl Backend {
                 let savepoint = self.savepoints[index].savepoint;
                 self.in_open_transaction(|open| Ok(open.rollback_to(savepoint)?))?;
                 self.settings = self.savepoints[index].settings.clone();
+                self.follow_users();
                 self.savepoints.truncate(index + 1);
                 self.work.recover();
                 self.look_again()?;

@@ -1,22 +1,24 @@
 //! CREATE and DROP SCHEMA: rows of the transaction that says so, beside the tables that go with a schema.
 
-use onrush::{TableChange, Transaction};
+use onrush::{Database, TableChange, Transaction};
 
 use super::Backend;
 use super::definition::Touched;
 use super::foreign_key::drop_all;
 use super::index;
 use super::sequence::drop_sequence;
-use crate::access;
+use crate::access::{self, RoleChanges, place_of_schema};
 use crate::error::{Result, SqlError, state};
 use crate::seen::Seen;
-use crate::sql::{SchemaPlan, is_builtin, no_schema};
+use crate::sql::{RoleName, SchemaPlan, is_builtin, no_schema};
 use crate::{schemas, sequences};
 
 impl Backend {
     pub(super) fn change_schemas(&mut self, plan: &SchemaPlan) -> Result<()> {
         match plan {
-            SchemaPlan::Create { name, if_not_exists } => self.create_schema(name, *if_not_exists),
+            SchemaPlan::Create { name, owner, if_not_exists } => {
+                self.create_schema(name, owner.as_ref(), *if_not_exists)
+            }
             SchemaPlan::Drop { names, if_exists, cascade } => {
                 self.drop_schemas(names, *if_exists, *cascade)
             }
@@ -31,22 +33,7 @@ impl Backend {
             for name in names {
                 let seen = Seen::within(&database, transaction, true)?;
                 if schemas::is_there(&seen, name)? {
-                    check_may_go(&seen, name, cascade)?;
-                    let (mut tables, mut of_sequences) = (Vec::new(), Vec::new());
-                    for table in schemas::tables_of(&seen, name) {
-                        let known = transaction.table(&table)?;
-                        let is_sequence = known.definition().sequence().is_some();
-                        if is_sequence { of_sequences.push(table) } else { tables.push(table) }
-                    }
-                    drop_all(&database, transaction, &tables, &mut notices)?;
-                    for sequence in of_sequences {
-                        // It may be gone with its table.
-                        let Ok(known) = transaction.table(&sequence) else { continue };
-                        notices.extend(drop_sequence(&database, transaction, &known, true)?);
-                    }
-                    if let Some(number) = schemas::forget(&database, transaction, name)? {
-                        access::forget_schema(&database, transaction, number)?;
-                    }
+                    drop_schema(&database, transaction, name, cascade, &mut notices)?;
                 } else if if_exists {
                     notices.push(no_schema(name).notice());
                 } else {
@@ -86,12 +73,23 @@ impl Backend {
         Ok(())
     }
 
-    fn create_schema(&mut self, name: &str, if_not_exists: bool) -> Result<()> {
+    fn create_schema(
+        &mut self,
+        name: &str,
+        owner: Option<&RoleName>,
+        if_not_exists: bool,
+    ) -> Result<()> {
         let database = self.database.clone();
+        let owner = self.owner_named(owner.unwrap_or(&RoleName::Current));
         let skipping = self.define(Touched::ROLES, |transaction: &mut Transaction<'_>| {
             let seen = Seen::within(&database, transaction, true)?;
             if !is_builtin(name) && !schemas::is_there(&seen, name)? {
                 schemas::create(&database, transaction, name)?;
+                if let Some(owner) = &owner {
+                    let number = schemas::hold(&database, transaction, name)?;
+                    let mut changes = RoleChanges { database: &database, transaction };
+                    changes.give(&[place_of_schema(number)], Some(owner))?;
+                }
                 return Ok(None);
             }
             let told = there_already(name);
@@ -100,6 +98,34 @@ impl Backend {
         self.notices.extend(skipping);
         Ok(())
     }
+}
+
+/// Drops a schema that is there.
+pub(super) fn drop_schema(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+    cascade: bool,
+    notices: &mut Vec<SqlError>,
+) -> Result<()> {
+    let seen = Seen::within(database, transaction, true)?;
+    check_may_go(&seen, name, cascade)?;
+    let (mut tables, mut of_sequences) = (Vec::new(), Vec::new());
+    for table in schemas::tables_of(&seen, name) {
+        let known = transaction.table(&table)?;
+        let is_sequence = known.definition().sequence().is_some();
+        if is_sequence { of_sequences.push(table) } else { tables.push(table) }
+    }
+    drop_all(database, transaction, &tables, notices)?;
+    for sequence in of_sequences {
+        // It may be gone with its table.
+        let Ok(known) = transaction.table(&sequence) else { continue };
+        notices.extend(drop_sequence(database, transaction, &known, true)?);
+    }
+    if let Some(number) = schemas::forget(database, transaction, name)? {
+        access::forget_schema(database, transaction, number)?;
+    }
+    Ok(())
 }
 
 fn there_already(name: &str) -> SqlError {

@@ -141,6 +141,7 @@ impl Backend {
             Function::Version => VERSION.into(),
             Function::CurrentDatabase => DATABASE.into(),
             Function::CurrentUser => Value::from(self.client.user.to_string()),
+            Function::SessionUser => Value::from(self.client.session_user.to_string()),
             Function::CurrentSchema => {
                 let schema = self.planner().lookup().current()?;
                 schema.map_or(Value::Null, |schema| Value::from(schema.to_owned()))

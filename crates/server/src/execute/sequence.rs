@@ -9,6 +9,7 @@ use super::definition::{Touched, drop_table, skipped};
 use super::{Backend, view};
 use crate::catalog;
 use crate::error::{Result, SqlError, state};
+use crate::made_up;
 use crate::schemas;
 use crate::sequences::{self, Altered, Identity};
 use crate::sql::{Owner, SequenceChange, SequenceOptions, SequencePlan};
@@ -34,7 +35,7 @@ impl Backend {
         if_not_exists: bool,
         options: &SequenceOptions,
     ) -> Result<()> {
-        let made = self.define(Touched::NOTHING, |transaction| {
+        let made = self.define_own(Touched::NOTHING, |transaction| {
             let owner = match &options.owner {
                 Some(Some(owner)) => Some(found_owner(transaction, name, owner)?),
                 _ => None,
@@ -254,15 +255,9 @@ pub(super) fn add_to_column(
     options: &SequenceOptions,
 ) -> Result<()> {
     let (schema, own) = schemas::parts(table);
-    let names = (0..).map(|number| match number {
-        0 => format!("{own}_{column}_seq"),
-        number => format!("{own}_{column}_seq{number}"),
-    });
-    let mut names = names.map(|name| schemas::joined(schema, &name));
-    let is_free = |name: &String| transaction.table(name).is_err();
-    let Some(name) = names.find(is_free) else {
-        return Err(SqlError::new(state::INTERNAL, "there are no names"));
-    };
+    let is_free = |name: &str| transaction.table(&schemas::joined(schema, name)).is_err();
+    let name = made_up::free_name(own, Some(column), "seq", is_free);
+    let name = schemas::joined(schema, &name);
     let owner = Owner { table: table.to_owned(), column: column.to_owned() };
     let owner = Some(found_owner(transaction, &name, &owner)?);
     let sequence = SequenceDefinition { owner, ..options.of_new()? };

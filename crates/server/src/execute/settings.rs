@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::planner_settings;
+use super::setting_values::{bad_value, boolean, duration, on_or_off, shown};
+use super::user::{Users, is_of_users};
 use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
 use crate::schemas::{TEMPORARY, is_temporary};
@@ -14,13 +16,11 @@ use crate::sql::{DEFAULT_PATH, Isolation, SettingChange, TransactionModes, schem
 const FIXED: &[(&str, &str)] = &[
     ("integer_datetimes", "on"),
     ("in_hot_standby", "off"),
-    ("is_superuser", "on"),
     // JDBC asks for it before it looks for foreign keys.
     ("max_index_keys", "32"),
     ("server_encoding", "UTF8"),
     ("server_version", "15.0"),
     ("server_version_num", "150000"),
-    ("session_authorization", "onrush"),
 ];
 
 /// What clients set for themselves and no answer depends on.
@@ -93,6 +93,8 @@ const CHOICES: &[(&str, &[(&str, &str)])] = &[
 pub(super) struct Defaults {
     /// Who `$user` is.
     pub(super) user: Arc<str>,
+    /// Whether that one may do everything.
+    pub(super) is_superuser: bool,
     /// Where the client's temporary tables are.
     pub(super) temporary_schema: String,
     /// `synchronous_commit`, where the database says nothing of it.
@@ -140,6 +142,10 @@ pub(crate) struct Settings {
     defaults: Arc<Defaults>,
     /// The schemas of `search_path`, whether they are there or not.
     pub(crate) path: Arc<[String]>,
+    pub(super) users: Users,
+    /// What they are once the transaction has committed, where it is said of that alone.
+    users_after: Option<Users>,
+    is_superuser: bool,
     /// As they were when the transaction began, and which of them end with it.
     before: Option<Box<Settings>>,
     local: Vec<String>,
@@ -150,6 +156,9 @@ impl Settings {
         let mut settings = Settings {
             path: defaults.path(schemas_of(DEFAULT_PATH, &defaults.user).unwrap_or_default()),
             is_durable: defaults.is_durable,
+            users: Users::default(),
+            users_after: None,
+            is_superuser: defaults.is_superuser,
             defaults: Arc::clone(&defaults),
             statement_timeout: Duration::ZERO,
             lock_timeout: Duration::ZERO,
@@ -184,10 +193,15 @@ impl Settings {
         self.noted.get("application_name").map_or("", String::as_str)
     }
 
-    /// As when the session began. What is said of the transaction stays.
+    /// As when the session began. What is said of the transaction stays, and as whom the client acts.
     pub(super) fn reset(&mut self) {
         let fresh = Settings::new(Arc::clone(&self.defaults));
         let old = std::mem::replace(self, fresh);
+        (self.users, self.users_after) = (old.users, old.users_after);
+        self.follow_user(
+            &Arc::clone(self.users.current_user(&self.defaults.user)),
+            old.is_superuser,
+        );
         if old.before.is_some() {
             (self.is_read_only, self.has_begun) = (old.is_read_only, old.has_begun);
             self.isolation = old.isolation;
@@ -262,28 +276,62 @@ impl Settings {
             // It was there before, so it can be set again.
             let _ = self.set(&name, value.as_deref());
         }
+        if let Some(users) = self.users_after.take() {
+            self.users = users;
+        }
         self.follow_defaults();
         self.has_begun = false;
     }
 
     /// SET and RESET.
-    pub(super) fn change(&mut self, change: &SettingChange, is_in_transaction: bool) -> Result<()> {
+    pub(super) fn change(&mut self, change: &SettingChange) -> Result<()> {
         let Some(name) = &change.name else {
             self.reset();
             return Ok(());
         };
         let name = name.to_lowercase();
-        if change.is_local && !is_in_transaction {
-            return Err(SqlError::new(
-                state::NO_ACTIVE_TRANSACTION,
-                "SET LOCAL stands in a transaction block only",
-            ));
-        }
         self.set(&name, change.value.as_deref())?;
         if change.is_local && !self.local.contains(&name) {
             self.local.push(name);
         }
         Ok(())
+    }
+
+    /// Refuses what is for a transaction where there is none.
+    pub(super) fn check_scope(
+        &self,
+        change: &SettingChange,
+        is_in_transaction: bool,
+    ) -> Result<()> {
+        match change.is_local && !is_in_transaction {
+            false => Ok(()),
+            true => Err(SqlError::new(
+                state::NO_ACTIVE_TRANSACTION,
+                "SET LOCAL stands in a transaction block only",
+            )),
+        }
+    }
+
+    /// Who began the session.
+    pub(super) fn came_in(&self) -> &Arc<str> {
+        &self.defaults.user
+    }
+
+    /// The client acts as others from now on, or until its transaction is over.
+    pub(super) fn change_users(&mut self, users: Users, is_local: bool) {
+        let before = std::mem::replace(&mut self.users, users);
+        self.users_after = match is_local {
+            true => Some(self.users_after.take().unwrap_or(before)),
+            false => None,
+        };
+    }
+
+    /// Its rights are those of another: so is what `$user` is.
+    pub(super) fn follow_user(&mut self, user: &str, is_superuser: bool) {
+        self.is_superuser = is_superuser;
+        let written = self.noted.get("search_path").map_or(DEFAULT_PATH, String::as_str);
+        // It could be read when it was set.
+        self.path = self.defaults.path(schemas_of(written, user).unwrap_or_default());
     }
 
     /// Sets one, or without a value makes it its default.
@@ -327,12 +375,15 @@ impl Settings {
             }
             "search_path" => {
                 let written = value.unwrap_or(DEFAULT_PATH);
-                let schemas = schemas_of(written, &defaults.user);
+                let schemas = schemas_of(written, self.users.current_user(&defaults.user));
                 let schemas = schemas.ok_or_else(|| bad_value(name, written, "a list of names"))?;
                 self.path = defaults.path(schemas);
                 return self.note(name, value);
             }
-            "max_connections" | "superuser_reserved_connections" => return Err(fixed(name)),
+            "max_connections" | "superuser_reserved_connections" | "is_superuser" => {
+                return Err(fixed(name));
+            }
+            name if is_of_users(name) => return Err(fixed(name)),
             _ => return self.note(name, value),
         }
         Ok(())
@@ -391,6 +442,8 @@ impl Settings {
         let lower = name.to_lowercase();
         let shown = match lower.as_str() {
             "synchronous_commit" => on_or_off(self.is_durable),
+            "is_superuser" => on_or_off(self.is_superuser),
+            name if is_of_users(name) => self.users.shown(name, &self.defaults.user),
             "max_connections" => self.defaults.connections_max.to_string(),
             "superuser_reserved_connections" => self.defaults.connections_reserved.to_string(),
             "transaction_read_only" => on_or_off(self.is_read_only),
@@ -415,7 +468,7 @@ impl Settings {
 
     /// All of them, as they are when a session begins of which nothing is said.
     pub(crate) fn at_the_beginning() -> Vec<(&'static str, String)> {
-        let defaults = Defaults { is_durable: true, ..Defaults::default() };
+        let defaults = Defaults { is_durable: true, is_superuser: true, ..Defaults::default() };
         Settings::new(Arc::new(defaults)).all()
     }
 
@@ -476,49 +529,6 @@ fn comparable(name: &str, value: &str) -> String {
     }
 }
 
-fn on_or_off(is_on: bool) -> String {
-    if is_on { "on" } else { "off" }.to_owned()
-}
-
-/// In lower case.
-fn boolean(name: &str, value: &str) -> Result<bool> {
-    match value {
-        "on" | "true" | "t" | "yes" | "y" | "1" => Ok(true),
-        "off" | "false" | "f" | "no" | "n" | "0" => Ok(false),
-        other => Err(bad_value(name, other, "on or off")),
-    }
-}
-
-fn shown(duration: Duration) -> String {
-    match duration.as_millis() {
-        0 => "0".to_owned(),
-        millis => format!("{millis}ms"),
-    }
-}
-
-/// Milliseconds unless there is a unit.
-fn duration(name: &str, value: Option<&str>) -> Result<Duration> {
-    let Some(value) = value else { return Ok(Duration::ZERO) };
-    let digits = value.trim().trim_end_matches(|character: char| character.is_ascii_alphabetic());
-    let millis_per_unit = match value.trim()[digits.len()..].trim() {
-        "" | "ms" => 1,
-        "s" => 1000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return Err(bad_value(name, value, "a time such as 500ms, 10s or 5min")),
-    };
-    let count = digits.trim().parse::<u32>();
-    let count = count.map_err(|_| bad_value(name, value, "a time such as 500ms, 10s or 5min"))?;
-    Ok(Duration::from_millis(u64::from(count) * millis_per_unit))
-}
-
-fn bad_value(name: &str, value: &str, expected: &str) -> SqlError {
-    let message = format!("invalid value for parameter {name:?}: \"{value}\"");
-    SqlError::new(state::INVALID_PARAMETER_VALUE, message)
-        .with_hint(format!("It can be: {expected}."))
-}
-
 fn fixed(name: &str) -> SqlError {
     SqlError::new(state::CANT_CHANGE_PARAMETER, format!("parameter {name:?} cannot be changed"))
 }
@@ -548,7 +558,7 @@ mod tests {
             is_local: true,
             is_reset: false,
         };
-        settings.change(&change, true).expect("it can be set");
+        settings.change(&change).expect("it can be set");
         assert!(!settings.is_durable);
         settings.end(true);
         assert!(settings.is_durable);

@@ -73,12 +73,11 @@ impl Work {
 
 impl Backend {
     /// Begins a transaction.
-    pub(crate) fn begin(&mut self, modes: TransactionModes) -> Result<Answer> {
+    pub(crate) fn begin(&mut self, modes: TransactionModes) -> Result<()> {
         if self.is_in_transaction() {
             let told = SqlError::new(state::ACTIVE_TRANSACTION, "there is a transaction already");
             self.notices.push(told.warning());
-            self.settings.set_modes(modes)?;
-            return Ok(Answer::Done("BEGIN".into()));
+            return self.settings.set_modes(modes);
         }
         let Work::Idle(session) = std::mem::replace(&mut self.work, Work::Gone) else {
             return Err(SqlError::new(state::INTERNAL, "a transaction begins in no state"));
@@ -91,7 +90,7 @@ impl Backend {
                 self.work = Work::Open(open);
                 self.settings.begin(modes);
                 self.is_rolled_back = false;
-                Ok(Answer::Done("BEGIN".into()))
+                Ok(())
             }
             Err((session, error)) => {
                 self.work = Work::Idle(Box::new(session.into_inner()));
@@ -146,6 +145,7 @@ impl Backend {
         self.work = Work::Idle(Box::new(session));
         self.savepoints.clear();
         self.settings.end(outcome.is_ok());
+        self.follow_users();
         if outcome.is_err() {
             self.is_rolled_back = true;
             self.forget_definitions();
@@ -175,6 +175,7 @@ impl Backend {
             }
         };
         self.forget_definitions();
+        self.follow_users();
         Answer::Done("ROLLBACK".into())
     }
 

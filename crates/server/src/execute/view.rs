@@ -24,7 +24,7 @@ impl Backend {
 
     fn create_view(&mut self, view: &NewView) -> Result<()> {
         let name = &view.name;
-        let made = self.define(Touched::NOTHING, |transaction| {
+        let made = self.define_own(Touched::NOTHING, |transaction| {
             for table in &view.tables {
                 transaction.hold_table(table)?;
             }

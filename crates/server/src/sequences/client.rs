@@ -41,7 +41,7 @@ pub(crate) fn caller() -> Option<Arc<ClientSequences>> {
 /// See the module.
 pub(crate) struct ClientSequences {
     pub(crate) shared: Arc<Sequences>,
-    pub(crate) who: access::Identity,
+    who: Mutex<access::Identity>,
     patience: Patience,
     /// What the engine gave of identity columns, with rows.
     generated: Arc<GeneratedValues>,
@@ -79,12 +79,22 @@ impl ClientSequences {
     ) -> Self {
         ClientSequences {
             shared: Arc::clone(shared),
-            who: who.clone(),
+            who: Mutex::new(who.clone()),
             patience: patience.clone(),
             generated,
             drawing: Mutex::default(),
             state: Mutex::default(),
         }
+    }
+
+    /// As whom the client acts.
+    pub(crate) fn who(&self) -> access::Identity {
+        self.who.lock().clone()
+    }
+
+    /// The client acts as somebody else.
+    pub(crate) fn is_for(&self, who: &access::Identity) {
+        self.who.lock().clone_from(who);
     }
 
     /// The next value.
@@ -272,9 +282,10 @@ impl ClientSequences {
 
     /// Refuses what the client was granted none of these rights for, on a table the first of them.
     pub(crate) fn check(&self, rights: &[Right], table: &Table) -> Result<()> {
+        let who = self.who.lock();
         match (table.definition().sequence(), rights.first()) {
-            (None, Some(right)) => self.shared.access.check(&self.who, *right, table),
-            _ => self.shared.access.check_sequence(&self.who, rights, table),
+            (None, Some(right)) => self.shared.access.check(&who, *right, table),
+            _ => self.shared.access.check_sequence(&who, rights, table),
         }
     }
 

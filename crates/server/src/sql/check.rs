@@ -13,7 +13,7 @@ use sqlparser::parser::Parser;
 use super::dialect::OnrushDialect;
 use super::{form, names};
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
+use crate::{made_up, schemas};
 
 /// A CHECK constraint as it was written.
 #[derive(Clone, Debug)]
@@ -88,16 +88,11 @@ fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> b
 /// As PostgreSQL: with the column in it where there is one, and a number where that is taken.
 fn made_up_name(table: &TableDefinition, taken: &[CheckConstraint], columns: &[u16]) -> String {
     let own = schemas::own_name(table.name());
-    let base = match columns {
-        [number] => {
-            let column = table.column_with_number(*number).map(|at| &table.columns()[at].name);
-            format!("{own}_{}_check", column.map_or("", String::as_str))
-        }
-        _ => format!("{own}_check"),
+    let column = match columns {
+        [number] => table.column_with_number(*number).map(|at| table.columns()[at].name.as_str()),
+        _ => None,
     };
-    let numbered = (1..).map(|number| format!("{base}{number}"));
-    let mut names = std::iter::once(base.clone()).chain(numbered);
-    names.find(|name| !is_taken(table, taken, name)).unwrap_or(base)
+    made_up::free_name(own, column, "check", |name| !is_taken(table, taken, name))
 }
 
 /// The expression of a check, with the names that columns have now.

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
+use crate::{made_up, schemas};
 
 /// A foreign key as it was written: its columns are not looked at yet.
 #[derive(Clone, Debug)]
@@ -160,10 +160,8 @@ impl ForeignKeyPlan {
     /// As PostgreSQL: table and columns, a word for the kind, and a number where that is taken.
     fn made_up_name(&self, table: &TableDefinition, is_free: impl Fn(&str) -> bool) -> String {
         let own = schemas::own_name(table.name());
-        let base = format!("{own}_{}_fkey", self.columns.join("_"));
-        let numbered = (1..).map(|number| format!("{base}{number}"));
-        let mut names = std::iter::once(base.clone()).chain(numbered);
-        names.find(|name| is_free(name)).unwrap_or(base)
+        let columns = made_up::joined(self.columns.iter().map(String::as_str));
+        made_up::free_name(own, Some(&columns), "fkey", is_free)
     }
 }
 

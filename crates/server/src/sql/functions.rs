@@ -18,6 +18,7 @@ pub(crate) enum Function {
     Version,
     CurrentDatabase,
     CurrentUser,
+    SessionUser,
     CurrentSchema,
     BackendNumber,
     /// Gives the advisory locks of the session back.
@@ -52,7 +53,8 @@ pub(crate) fn of(call: &ast::Function) -> Result<Function> {
         ("wait_durable", []) => Function::WaitDurable,
         ("version", []) => Function::Version,
         ("current_database" | "current_catalog", []) => Function::CurrentDatabase,
-        ("current_user" | "session_user" | "user", []) => Function::CurrentUser,
+        ("current_user" | "current_role" | "user", []) => Function::CurrentUser,
+        ("session_user", []) => Function::SessionUser,
         ("current_schema", []) => Function::CurrentSchema,
         ("pg_backend_pid", []) => Function::BackendNumber,
         ("pg_advisory_unlock_all", []) => Function::UnlockAll,

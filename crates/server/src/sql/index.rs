@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use super::{Planner, names, sequence};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
-use crate::schemas;
+use crate::{made_up, schemas};
 
 /// An index as it was written: its table is not looked at yet.
 #[derive(Clone, Debug)]
@@ -85,13 +85,9 @@ impl IndexPlan {
     /// As PostgreSQL: table and columns, a word for the kind, and a number where that is taken.
     fn made_up_name(&self, table: &TableDefinition, is_free: impl Fn(&str) -> bool) -> String {
         let columns = self.columns.iter().map(|(name, _)| name.as_str());
-        let all: Vec<&str> = columns.chain(self.included.iter().map(String::as_str)).collect();
+        let columns = made_up::joined(columns.chain(self.included.iter().map(String::as_str)));
         let kind = if self.is_constraint { "key" } else { "idx" };
-        let own = schemas::own_name(table.name());
-        let base = format!("{own}_{}_{kind}", all.join("_"));
-        let numbered = (1..).map(|number| format!("{base}{number}"));
-        let mut names = std::iter::once(base.clone()).chain(numbered);
-        names.find(|name| is_free(name)).unwrap_or(base)
+        made_up::free_name(schemas::own_name(table.name()), Some(&columns), kind, is_free)
     }
 }
 
@@ -180,6 +176,10 @@ pub(super) fn drop(
             Err(error) if if_exists && error.state == state::UNDEFINED_OBJECT => {
                 let message = format!("index {:?} does not exist, skipping", shown(name)?);
                 missing.push(SqlError::new(state::UNDEFINED_OBJECT, message).notice());
+            }
+            Err(error) if if_exists && error.state == state::INVALID_SCHEMA => {
+                let message = format!("{}, skipping", error.message);
+                missing.push(SqlError::new(state::INVALID_SCHEMA, message).notice());
             }
             Err(error) => return Err(error),
         }

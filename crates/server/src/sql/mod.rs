@@ -19,6 +19,7 @@ mod create_as;
 mod cursor;
 mod default;
 mod dialect;
+mod drop_missing;
 mod explain;
 mod fetch;
 mod foreign_key;
@@ -34,6 +35,7 @@ mod locking;
 mod locking_words;
 mod names;
 mod operand;
+mod owner;
 mod path;
 pub(crate) mod plan;
 mod prepare;
@@ -42,9 +44,12 @@ mod relations;
 mod rewrite;
 mod role;
 mod schema;
+mod schema_elements;
 mod select;
 mod sequence;
 mod setting;
+mod storage;
+mod user;
 mod view;
 mod with;
 mod write;
@@ -72,15 +77,18 @@ pub(crate) use lock::{LockPlan, TableLock};
 pub(crate) use locking::{LockedRows, LockedTable, LockingPlan, WhenTaken};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, key_of, unix_micros};
+pub(crate) use owner::OwnerPlan;
 pub(crate) use path::{DEFAULT_PATH, Lookup, no_schema, schemas_of};
 pub(crate) use plan::SavepointPlan;
 pub(crate) use prepare::{ExecutePlan, PreparePlan};
 pub(crate) use query::QueryPlan;
-pub(crate) use role::RoleStatement;
+pub(crate) use role::{RoleName, RoleStatement};
 pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
 pub(crate) use setting::{Isolation, SettingChange, TransactionModes};
+pub(crate) use storage::StoragePlan;
+pub(crate) use user::{ROLE, SESSION_USER};
 pub(crate) use view::{NewView, Updatable, ViewPlan, is_no_view, shown as view_as_shown};
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
@@ -145,9 +153,16 @@ pub(crate) enum Parsed {
     Constraints(ConstraintsPlan),
     /// CHECKPOINT, which sqlparser does not know.
     Checkpoint,
-    /// RESET SESSION AUTHORIZATION, which sqlparser does not know: there is no other user to go back
-    /// from.
-    ResetUser,
+    /// CREATE SCHEMA with what is to be in it.
+    SchemaWith(Box<Statement>, Vec<Parsed>),
+    /// SET ROLE and the like.
+    Setting(SettingChange),
+    /// OWNER TO and the like.
+    Owner(owner::OwnerStatement),
+    /// DROP of what there is none of.
+    DropMissing(drop_missing::DropMissing),
+    /// How things are stored.
+    Storage(storage::StorageStatement),
 }
 
 impl Parsed {
@@ -158,6 +173,10 @@ impl Parsed {
             Parsed::CreateUnlogged(_)
             | Parsed::SetSchema(_)
             | Parsed::AlterView(..)
+            | Parsed::SchemaWith(..)
+            | Parsed::Owner(_)
+            | Parsed::DropMissing(_)
+            | Parsed::Storage(_)
             | Parsed::Sequence(_) => return true,
             _ => return false,
         };
@@ -206,7 +225,13 @@ impl Parsed {
             Parsed::Constraints(plan) => Ok(SessionPlan::Constraints(plan.clone()).into()),
             Parsed::Checkpoint => Ok(SessionPlan::Checkpoint.into()),
             Parsed::Nothing(verb) => Ok(SessionPlan::Nothing(verb).into()),
-            Parsed::ResetUser => Ok(SessionPlan::Nothing("RESET").into()),
+            Parsed::Setting(change) => Ok(SessionPlan::Set(change.clone()).into()),
+            Parsed::SchemaWith(statement, elements) => {
+                schema_elements::plan(statement, elements).map(Plan::Definition)
+            }
+            Parsed::Owner(statement) => owner::plan(&planner, statement).map(Plan::Definition),
+            Parsed::Storage(statement) => storage::plan(&planner, statement).map(Plan::Definition),
+            Parsed::DropMissing(drop) => drop_missing::plan(&planner, drop).map(Plan::Definition),
         }
     }
 }
@@ -221,15 +246,15 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
     if only.eq_ignore_ascii_case("checkpoint") {
         return Ok(vec![Parsed::Checkpoint]);
     }
-    if only.eq_ignore_ascii_case("reset session authorization") {
-        return Ok(vec![Parsed::ResetUser]);
-    }
-    let mut tokens = tokens(text)?;
+    read_tokens(tokens(text)?)
+}
+
+fn read_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Parsed>> {
     let mut marks = rewrite::rewrite(&mut tokens)?.into_iter().peekable();
     let statements = statements(tokens)?.into_iter().enumerate();
     let parsed = |(number, statement)| {
         let statement = Box::new(statement);
-        match marks.next_if(|(marked, _)| *marked == number) {
+        Ok(match marks.next_if(|(marked, _)| *marked == number) {
             None => Parsed::Sql(statement),
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
@@ -238,10 +263,18 @@ fn read_statements(text: &str) -> Result<Vec<Parsed>> {
             Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
             Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
+            Some((_, Mark::Setting(change))) => Parsed::Setting(change),
+            Some((_, Mark::Owner(statement))) => Parsed::Owner(statement),
+            Some((_, Mark::DropMissing(drop))) => Parsed::DropMissing(drop),
+            Some((_, Mark::Storage(statement))) => Parsed::Storage(statement),
             Some((_, Mark::Database(name))) => Parsed::AlterDatabase(name, statement),
-        }
+            Some((_, Mark::Elements(elements))) => {
+                let elements = elements.into_iter().map(read_tokens);
+                Parsed::SchemaWith(statement, elements.collect::<Result<Vec<_>>>()?.concat())
+            }
+        })
     };
-    Ok(statements.map(parsed).collect())
+    statements.map(parsed).collect()
 }
 
 fn parse(text: &str) -> Result<Vec<Statement>> {

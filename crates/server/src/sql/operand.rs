@@ -109,6 +109,12 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    /// Of a statement without parameters.
+    pub(crate) fn none() -> Bound {
+        let (values, formats) = (Vec::new(), Formats::default());
+        Bound { message: Bytes::new(), values, formats, oids: Arc::default() }
+    }
+
     pub(crate) fn value(&self, index: usize, target: DataType) -> Result<Value<'_>> {
         self.wire(index).map_or(Ok(Value::Null), |wire| values::decode(wire, target))
     }

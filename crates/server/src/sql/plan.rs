@@ -152,10 +152,11 @@ pub(crate) fn plan(
         }
         Statement::Grant(grant) => role::grant(planner, grant).map(Plan::from),
         Statement::Revoke(revoke) => role::revoke(planner, revoke).map(Plan::from),
-        Statement::StartTransaction { modes, modifier: None, statements, .. }
+        Statement::StartTransaction { modes, begin, modifier: None, statements, .. }
             if statements.is_empty() =>
         {
-            Ok(SessionPlan::Begin(setting::modes(modes)?).into())
+            let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
+            Ok(SessionPlan::Begin { modes: setting::modes(modes)?, tag }.into())
         }
         Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
             Ok(SessionPlan::Commit.into())

@@ -7,8 +7,12 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::constraints::{self, ConstraintsPlan};
+use super::drop_missing::{self, DropMissing};
 use super::fetch::{self, FetchPlan};
-use super::{like, limit_words, locking_words, sequence};
+use super::owner::{self, OwnerStatement};
+use super::setting::SettingChange;
+use super::storage::{self, StorageStatement};
+use super::{like, limit_words, locking_words, schema_elements, sequence, user};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -28,6 +32,16 @@ pub(super) enum Mark {
     Fetch(FetchPlan),
     /// SET CONSTRAINTS. A word that is read is left.
     Constraints(ConstraintsPlan),
+    /// CREATE SCHEMA, with the words of each of its elements, which are taken out.
+    Elements(Vec<Vec<TokenWithSpan>>),
+    /// SET ROLE and the like. A word that is read is left.
+    Setting(SettingChange),
+    /// OWNER TO and the like. A word that is read is left.
+    Owner(OwnerStatement),
+    /// How things are stored. A word that is read is left.
+    Storage(StorageStatement),
+    /// DROP of what there is none of. A word that is read is left.
+    DropMissing(DropMissing),
     /// CREATE and ALTER SEQUENCE. A word that is read is left.
     Sequence(sequence::Statement),
 }
@@ -43,6 +57,12 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         let length = tokens[start..].iter().position(|token| token.token == Token::SemiColon);
         let end = length.map_or(tokens.len(), |length| start + length);
         let behind = tokens.len() - end;
+        if let Some(elements) = schema_elements::take(tokens, start..end) {
+            marks.push((number, Mark::Elements(elements)));
+            start = tokens.len() - behind + 1;
+            number += 1;
+            continue;
+        }
         limit_words::spell(tokens, start..end);
         locking_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
@@ -61,11 +81,15 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         sequence::put_in_order(tokens, start..end);
         spell_booleans(&mut tokens[start..end]);
         free_names(&mut tokens[start..end]);
-        let mark = match sequence::read(&tokens[start..end]) {
-            Some(statement) => {
+        let read = match read_by_words(&words_of(tokens, &(start..end))) {
+            Some(mark) => Some(mark),
+            None => sequence::read(&tokens[start..end]).transpose()?.map(Mark::Sequence),
+        };
+        let mark = match read {
+            Some(mark) => {
                 tokens[leading[0]].token = Token::make_keyword("ROLLBACK");
                 tokens.drain(leading[0] + 1..end);
-                Some(Mark::Sequence(statement?))
+                Some(mark)
             }
             None => rewrite_one(tokens, start..end, &leading),
         };
@@ -74,6 +98,17 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         number += 1;
     }
     Ok(marks)
+}
+
+/// Statements that are read here as a whole.
+fn read_by_words(words: &[&Token]) -> Option<Mark> {
+    owner::read(words)
+        .map(Mark::Owner)
+        .or_else(|| drop_missing::read(words).map(Mark::DropMissing))
+        .or_else(|| storage::read(words).map(Mark::Storage))
+        .or_else(|| user::read(words).map(Mark::Setting))
+        .or_else(|| fetch::read(words).map(Mark::Fetch))
+        .or_else(|| constraints::read(words).map(Mark::Constraints))
 }
 
 fn rewrite_one(
@@ -96,17 +131,9 @@ fn rewrite_one(
             tokens.drain(first + 1..statement.end);
             Some(Mark::Nothing(verb))
         }
-        ["fetch" | "move", ..] => {
-            let fetch = fetch::read(&words_of(tokens, &statement))?;
-            tokens[first].token = Token::make_keyword("ROLLBACK");
-            tokens.drain(first + 1..statement.end);
-            Some(Mark::Fetch(fetch))
-        }
-        ["set", "constraints", ..] => {
-            let plan = constraints::read(&words_of(tokens, &statement))?;
-            tokens[first].token = Token::make_keyword("ROLLBACK");
-            tokens.drain(first + 1..statement.end);
-            Some(Mark::Constraints(plan))
+        ["select" | "insert" | "update" | "delete" | "with" | "values", ..] => {
+            user::call_current_role(tokens, first);
+            None
         }
         // Readers and writers of the table are not kept off for long either way.
         ["drop", "index", "concurrently", ..] => {
@@ -217,11 +244,6 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
     let leading: Vec<&str> = leading.iter().map(String::as_str).collect();
     let has = |wanted: &str| words.clone().any(|token| word(token) == wanted);
     let (what, instead) = match leading.as_slice() {
-        ["reindex" | "cluster", ..] => (
-            "REINDEX and CLUSTER",
-            "The primary key is the index, and its order that of the rows; CALL onrush.check() \
-             looks at all of it.",
-        ),
         ["alter", "system", ..] => (
             "ALTER SYSTEM",
             "Settings of the server are flags of onrush serve; ALTER DATABASE onrush SET is for \

@@ -1,17 +1,50 @@
 //! CREATE, ALTER and DROP ROLE (USER), GRANT and REVOKE.
 
+use onrush::TableDefinition;
 use sqlparser::ast::{
-    Action, AlterRoleOperation, CreateRole, Expr, Grant, GrantObjects, Grantee, GranteeName, Ident,
-    ObjectName, Password, Privileges, Revoke, RoleOption, Value,
+    Action, AlterRoleOperation, CreateRole, Expr, Grant, GrantObjects, Grantee, GranteeName,
+    GranteesType, Ident, ObjectName, ObjectNamePart, Password, Privileges, Revoke, RoleOption,
+    Value,
 };
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::Planner;
 use super::{names, plan, schema};
-use crate::access::{Right, RoleChange, Verifier};
+use crate::access::{PUBLIC, Right, RoleChange, Verifier};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 use crate::sequences::check_is_sequence;
+
+/// A role as a statement names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RoleName {
+    Named(String),
+    /// `CURRENT_USER` and `CURRENT_ROLE`.
+    Current,
+    /// `SESSION_USER`.
+    Session,
+}
+
+impl RoleName {
+    pub(super) fn of(token: &Token) -> Option<RoleName> {
+        match token {
+            Token::Word(word) => {
+                let (value, quote_style) = (word.value.clone(), word.quote_style);
+                Some(RoleName::of_identifier(&Ident { value, quote_style, span: Span::empty() }))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_identifier(name: &Ident) -> RoleName {
+        match names::identifier(name).as_str() {
+            "current_user" | "current_role" if name.quote_style.is_none() => RoleName::Current,
+            "session_user" if name.quote_style.is_none() => RoleName::Session,
+            other => RoleName::Named(other.to_owned()),
+        }
+    }
+}
 
 /// What becomes of roles.
 #[derive(Clone, Debug)]
@@ -30,7 +63,7 @@ pub(crate) enum RoleStatement {
         if_exists: bool,
     },
     Grant {
-        roles: Vec<String>,
+        roles: Vec<RoleName>,
         tables: Vec<String>,
         schemas: Vec<String>,
         rights: Vec<Right>,
@@ -51,8 +84,8 @@ impl RoleStatement {
     }
 }
 
-/// A user is a role that can log in: writes CREATE, ALTER and DROP USER as statements about roles,
-/// which is what sqlparser reads.
+/// A user is a role that can log in, and a group one that cannot: writes CREATE, ALTER and DROP of them as statements
+/// about roles, which is what sqlparser reads.
 pub(super) fn users_to_roles(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
@@ -66,6 +99,9 @@ pub(super) fn users_to_roles(tokens: &mut Vec<TokenWithSpan>) {
             })
             .collect();
         let mut next = end + 1;
+        if let [(_, Keyword::CREATE | Keyword::DROP), (place, Keyword::GROUP), ..] = words[..] {
+            tokens[place].token = Token::make_keyword("ROLE");
+        }
         if let [(_, verb), (place, Keyword::USER), ..] = words[..]
             && matches!(verb, Keyword::CREATE | Keyword::ALTER | Keyword::DROP)
         {
@@ -165,7 +201,7 @@ fn rights_of(
             }
             match privileges {
                 Privileges::All { .. } if are_sequences => Right::OF_SEQUENCES.to_vec(),
-                Privileges::All { .. } => Right::ALL.to_vec(),
+                Privileges::All { .. } => Right::OF_TABLES.to_vec(),
                 Privileges::Actions(actions) if are_sequences => {
                     actions.iter().map(right_on_sequence).collect::<Result<_>>()?
                 }
@@ -185,17 +221,30 @@ fn rights_of(
                 }
             }
         }
-        (Some(GrantObjects::Schemas(named)), Privileges::Actions(actions))
-            if matches!(actions.as_slice(), [Action::Usage]) =>
-        {
+        (Some(GrantObjects::Schemas(named)), _) => {
             schemas = named.iter().map(|name| schema(planner, name)).collect::<Result<_>>()?;
-            vec![Right::Usage]
+            match privileges {
+                Privileges::All { .. } => Right::OF_SCHEMAS.to_vec(),
+                Privileges::Actions(actions) => {
+                    actions.iter().map(right_on_schema).collect::<Result<_>>()?
+                }
+            }
         }
-        (Some(GrantObjects::Schemas(_)), _) => {
-            return Err(SqlError::not_supported(
-                "a right on schemas other than USAGE",
-                "GRANT USAGE ON SCHEMA lets a role use what it was granted there; superusers create tables.",
-            ));
+        (Some(GrantObjects::AllTablesInSchema { schemas: named }), _) => {
+            tables = all_in(planner, named, |table| table.sequence().is_none())?;
+            match privileges {
+                Privileges::All { .. } => Right::OF_TABLES.to_vec(),
+                Privileges::Actions(actions) => actions.iter().map(right).collect::<Result<_>>()?,
+            }
+        }
+        (Some(GrantObjects::AllSequencesInSchema { schemas: named }), _) => {
+            tables = all_in(planner, named, |table| table.sequence().is_some())?;
+            match privileges {
+                Privileges::All { .. } => Right::OF_SEQUENCES.to_vec(),
+                Privileges::Actions(actions) => {
+                    actions.iter().map(right_on_sequence).collect::<Result<_>>()?
+                }
+            }
         }
         _ => {
             return Err(SqlError::not_supported(
@@ -206,17 +255,41 @@ fn rights_of(
         }
     };
     let role = |grantee: &Grantee| match &grantee.name {
-        Some(GranteeName::ObjectName(name)) => role_name(name),
+        Some(GranteeName::ObjectName(name)) => match name.0.as_slice() {
+            [ObjectNamePart::Identifier(own)] => Ok(RoleName::of_identifier(own)),
+            _ => role_name(name).map(RoleName::Named),
+        },
+        None if grantee.grantee_type == GranteesType::Public => {
+            Ok(RoleName::Named(PUBLIC.to_owned()))
+        }
         _ => Err(SqlError::not_supported(grantee, "Name the role.")),
     };
     let roles = grantees.iter().map(role).collect::<Result<_>>()?;
     Ok(RoleStatement::Grant { roles, tables, schemas, rights, is_grant })
 }
 
-/// A schema that users have made; everyone may use the others.
+/// What there is in schemas, by the engine's names.
+fn all_in(
+    planner: &Planner<'_>,
+    schemas: &[ObjectName],
+    is_meant: impl Fn(&TableDefinition) -> bool,
+) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for name in schemas {
+        let name = schema::target(planner, name)?;
+        for table in schemas::tables_of(planner.seen, &name) {
+            if is_meant(planner.seen.table(&table)?.definition()) {
+                found.push(table);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A schema that users have made, or `public`; everyone may use the others.
 fn schema(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
     let name = schema::target(planner, name)?;
-    match schema::is_builtin(&name) {
+    match name != schemas::PUBLIC && schema::is_builtin(&name) {
         false => Ok(name),
         true => Err(SqlError::not_supported(
             format!("rights on the schema {name}"),
@@ -232,9 +305,17 @@ fn right(action: &Action) -> Result<Right> {
         Action::Update { columns: None } => Ok(Right::Update),
         Action::Delete => Ok(Right::Delete),
         Action::Truncate => Ok(Right::Truncate),
+        Action::References { columns: None } => Ok(Right::References),
+        Action::Trigger => Ok(Right::Trigger),
+        Action::Usage | Action::Create { .. } | Action::Connect | Action::Temporary => {
+            // Relations may be sequences.
+            let kind = if *action == Action::Usage { "table" } else { "relation" };
+            let message = format!("invalid privilege type {action} for {kind}");
+            Err(SqlError::new(state::INVALID_GRANT, message))
+        }
         other => Err(SqlError::not_supported(
             format!("the right {other}"),
-            "There are SELECT, INSERT, UPDATE, DELETE and TRUNCATE, of whole tables.",
+            "There are SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES and TRIGGER, of whole tables.",
         )),
     }
 }
@@ -246,6 +327,17 @@ fn right_on_sequence(action: &Action) -> Result<Right> {
         Action::Usage => Ok(Right::Usage),
         other => {
             let message = format!("invalid privilege type {other} for sequence");
+            Err(SqlError::new(state::INVALID_GRANT, message))
+        }
+    }
+}
+
+fn right_on_schema(action: &Action) -> Result<Right> {
+    match action {
+        Action::Usage => Ok(Right::Usage),
+        Action::Create { obj_type: None } => Ok(Right::Create),
+        other => {
+            let message = format!("invalid privilege type {other} for schema");
             Err(SqlError::new(state::INVALID_GRANT, message))
         }
     }

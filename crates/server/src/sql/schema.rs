@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName, Statement};
 
+use super::role::RoleName;
 use super::{Planner, names, no_schema};
 use crate::catalog::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::error::{Result, SqlError, state};
@@ -11,9 +12,21 @@ use crate::schemas;
 /// What is done with schemas.
 #[derive(Clone, Debug)]
 pub(crate) enum SchemaPlan {
-    Create { name: String, if_not_exists: bool },
-    Drop { names: Vec<String>, if_exists: bool, cascade: bool },
-    Rename { name: String, to: String },
+    /// Of whom makes it, where no owner is named.
+    Create {
+        name: String,
+        owner: Option<RoleName>,
+        if_not_exists: bool,
+    },
+    Drop {
+        names: Vec<String>,
+        if_exists: bool,
+        cascade: bool,
+    },
+    Rename {
+        name: String,
+        to: String,
+    },
 }
 
 impl SchemaPlan {
@@ -29,7 +42,7 @@ impl SchemaPlan {
 
 pub(super) fn create(statement: &Statement) -> Result<DefinitionPlan> {
     let Statement::CreateSchema {
-        schema_name: SchemaName::Simple(name),
+        schema_name: written,
         if_not_exists,
         with: None,
         options: None,
@@ -39,11 +52,26 @@ pub(super) fn create(statement: &Statement) -> Result<DefinitionPlan> {
     else {
         return Err(SqlError::not_supported(
             "this form of CREATE SCHEMA",
-            "Write CREATE SCHEMA [IF NOT EXISTS] name; everything belongs to one owner.",
+            "Write CREATE SCHEMA [IF NOT EXISTS] name [AUTHORIZATION role].",
         ));
     };
-    let name = new_name(name)?;
-    Ok(DefinitionPlan::Schema(SchemaPlan::Create { name, if_not_exists: *if_not_exists }))
+    let (name, owner) = match written {
+        SchemaName::Simple(name) => (Some(name), None),
+        SchemaName::NamedAuthorization(name, owner) => (Some(name), Some(owner)),
+        SchemaName::UnnamedAuthorization(owner) => (None, Some(owner)),
+    };
+    let owner = owner.map(RoleName::of_identifier);
+    let name = match (name, &owner) {
+        (Some(name), _) => new_name(name)?,
+        (None, Some(RoleName::Named(owner))) => owner.clone(),
+        (None, _) => {
+            return Err(SqlError::not_supported(
+                "a schema that is called as who makes it",
+                "Write its name: CREATE SCHEMA name AUTHORIZATION role.",
+            ));
+        }
+    };
+    Ok(DefinitionPlan::Schema(SchemaPlan::Create { name, owner, if_not_exists: *if_not_exists }))
 }
 
 /// A name that a schema is to get.

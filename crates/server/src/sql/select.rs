@@ -262,6 +262,7 @@ fn scalar(
             Function::Version
             | Function::CurrentDatabase
             | Function::CurrentUser
+            | Function::SessionUser
             | Function::CurrentSchema
             | Function::UnlockAll => DataType::Text,
             Function::Key(KeyStrategy::UuidV7) => return Ok(None),

@@ -342,7 +342,8 @@ async fn what_was_granted_and_said_goes_with_the_table_and_never_with_its_name()
     all(&client, &["DROP TABLE u", "ALTER TABLE t RENAME TO u"]).await;
     assert_eq!(query(&client, &granted("u")).await, ["f|∅"]);
     // A role of the same name is another one.
-    all(&client, &["GRANT SELECT ON u TO ann", "DROP ROLE ann", "CREATE ROLE ann"]).await;
+    all(&client, &["GRANT SELECT ON u TO ann", "DROP OWNED BY ann", "DROP ROLE ann"]).await;
+    all(&client, &["CREATE ROLE ann"]).await;
     assert_eq!(query(&client, &granted("u")).await, ["f|∅"]);
 }
 

@@ -154,7 +154,7 @@ const SAID: &str = "SELECT relname, relacl, obj_description(oid, 'pg_class') FRO
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_in_a_drop_or_a_rename_leaves_nothing_granted_or_said_on_a_name() {
-    let granted = |name: &str| format!("{name}|{{onrush=arwdD/onrush,ann=r/onrush}}|old");
+    let granted = |name: &str| format!("{name}|{{onrush=arwdDxt/onrush,ann=r/onrush}}|old");
     let bare = "p|∅|∅".to_owned();
     for (statement, behind) in [
         ("DROP TABLE p", vec![bare.clone()]),

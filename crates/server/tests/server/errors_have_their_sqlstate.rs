@@ -69,7 +69,6 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "CREATE TABLE u AS SELECT ARRAY[1] AS a",
         "COPY t FROM '/etc/passwd'",
         "COPY t TO PROGRAM 'cat'",
-        "REINDEX TABLE t",
         "ALTER SYSTEM SET work_mem = '1MB'",
         "PREPARE TRANSACTION 'one'",
         "COMMIT PREPARED 'one'",

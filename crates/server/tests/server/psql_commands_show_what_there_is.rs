@@ -239,7 +239,7 @@ fn databases_roles_and_privileges_are_listed() {
     );
     let listed = psql(&world, &["\\dp"]).unwrap();
     assert!(
-        listed.contains("public|orders|table|onrush=arwdD/onrush\nreader=r/onrush|"),
+        listed.contains("public|orders|table|onrush=arwdDxt/onrush\nreader=r/onrush|"),
         "{listed}"
     );
     for command in ["\\dt+", "\\dn+", "\\l+", "\\dT+", "\\dD", "\\ddp", "\\dC", "\\db+"] {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use onrush::Identities;
 
 use super::super::{Answer, Backend};
-use crate::access::Right;
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, NewTable, RoleStatement,
-    SchemaPlan, SequencePlan, SettingChange, ViewPlan,
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, NewTable, OwnerPlan, Parsed,
+    RoleStatement, SchemaPlan, SequencePlan, SettingChange, StoragePlan, ViewPlan,
 };
 
 #[derive(Clone)]
@@ -50,11 +49,23 @@ pub(crate) enum DefinitionPlan {
     },
     Comment(CommentPlan),
     Schema(SchemaPlan),
+    SchemaWith(SchemaElements),
     Sequence(SequencePlan),
     View(ViewPlan),
     Roles(RoleStatement),
+    Owner(OwnerPlan),
+    /// How things are stored: there is nothing to do.
+    Storage(StoragePlan),
     /// What sessions begin with from now on.
     AlterDatabase(SettingChange),
+}
+
+/// A schema that is to be made, and what is to be in it.
+#[derive(Clone)]
+pub(crate) struct SchemaElements {
+    pub(crate) schema: SchemaPlan,
+    /// Planned once the schema is there.
+    pub(crate) elements: Arc<[Parsed]>,
 }
 
 impl DefinitionPlan {
@@ -73,46 +84,14 @@ impl DefinitionPlan {
             DefinitionPlan::DropNothing { tag, .. } => tag,
             DefinitionPlan::Comment(_) => "COMMENT",
             DefinitionPlan::Schema(plan) => plan.tag(),
+            DefinitionPlan::SchemaWith(plan) => plan.schema.tag(),
             DefinitionPlan::Sequence(plan) => plan.tag(),
             DefinitionPlan::View(plan) => plan.tag(),
             DefinitionPlan::Roles(statement) => statement.tag(),
+            DefinitionPlan::Owner(plan) => plan.tag(),
+            DefinitionPlan::Storage(plan) => plan.tag,
             DefinitionPlan::AlterDatabase(_) => "ALTER DATABASE",
         }
-    }
-
-    pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
-        match self {
-            DefinitionPlan::Truncate { names, .. } => names.iter().try_for_each(|name| {
-                backend.access.check(&backend.who, Right::Truncate, &backend.seen.table(name)?)
-            }),
-            DefinitionPlan::Lock(plan) => backend.check_lock(plan),
-            DefinitionPlan::DropNothing { .. } => Ok(()),
-            DefinitionPlan::Roles(statement) if backend.is_own_password(statement) => Ok(()),
-            DefinitionPlan::CreateAs(plan) => {
-                backend.check_reads(&plan.query)?;
-                self.check_own(backend)
-            }
-            _ => self.check_own(backend),
-        }
-    }
-
-    /// Everyone has temporary tables.
-    fn check_own(&self, backend: &Backend) -> Result<()> {
-        let is_own = |name: &str| backend.is_own_temporary(name);
-        let are_own = match self {
-            DefinitionPlan::CreateTable(table) => is_own(table.definition.name()),
-            DefinitionPlan::CreateAs(plan) => is_own(plan.definition.name()),
-            DefinitionPlan::AlterTable(plan) => is_own(&plan.table),
-            DefinitionPlan::DropTables { names, .. }
-            | DefinitionPlan::DropIndexes { names, .. } => names.iter().all(|name| is_own(name)),
-            DefinitionPlan::CreateIndex { table, .. } => is_own(table),
-            DefinitionPlan::RenameIndex { index, .. } => is_own(index),
-            DefinitionPlan::Comment(plan) => is_own(&plan.table),
-            DefinitionPlan::Sequence(plan) => plan.names().iter().all(|name| is_own(name)),
-            DefinitionPlan::View(plan) => plan.names().iter().all(|name| is_own(name)),
-            _ => false,
-        };
-        if are_own { Ok(()) } else { backend.check_superuser(self.tag()) }
     }
 
     /// Whether a table that it was made for was altered or dropped since.
@@ -127,7 +106,7 @@ impl DefinitionPlan {
         }
     }
 
-    pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
+    pub(in crate::execute) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
             DefinitionPlan::CreateTable(table) => backend.create_table(table),
             DefinitionPlan::CreateIndex { table, index, if_not_exists } => {
@@ -153,9 +132,14 @@ impl DefinitionPlan {
             }
             DefinitionPlan::Comment(plan) => backend.comment(plan),
             DefinitionPlan::Schema(plan) => backend.change_schemas(plan),
+            DefinitionPlan::SchemaWith(plan) => backend.create_schema_with(plan),
             DefinitionPlan::Sequence(plan) => backend.change_sequences(plan),
             DefinitionPlan::View(plan) => backend.change_views(plan),
             DefinitionPlan::Roles(statement) => backend.change_roles(statement),
+            DefinitionPlan::Owner(plan) => backend.change_owners(plan),
+            DefinitionPlan::Storage(plan) => {
+                plan.alone.map_or(Ok(()), |what| backend.outside_transaction(what))
+            }
             DefinitionPlan::AlterDatabase(change) => backend.alter_database(change),
         }?;
         Ok(Answer::Done(self.tag().into()))

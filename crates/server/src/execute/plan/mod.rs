@@ -3,6 +3,7 @@
 
 mod cursors;
 mod definitions;
+mod rights;
 mod rows;
 mod session;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use onrush::Table;
 
 pub(crate) use cursors::CursorPlan;
-pub(crate) use definitions::DefinitionPlan;
+pub(crate) use definitions::{DefinitionPlan, SchemaElements};
 pub(crate) use rows::{Call, Explained, RowsPlan, SelectPlan, WritePlan};
 pub(crate) use session::SessionPlan;
 

@@ -292,7 +292,8 @@ impl Backend {
         query.asked_tables().try_for_each(|table| self.check_right(Right::Select, table))
     }
 
-    fn check_right(&self, right: Right, table: &Table) -> Result<()> {
-        self.access.check(&self.who, right, table)
+    pub(super) fn check_right(&self, right: Right, table: &Table) -> Result<()> {
+        self.access.check(&self.who, right, table)?;
+        self.check_owner_of_view(right, table)
     }
 }

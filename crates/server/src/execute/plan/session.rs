@@ -15,7 +15,11 @@ use crate::sql::{
 #[derive(Clone)]
 pub(crate) enum SessionPlan {
     /// What is not said is as the defaults of the session say.
-    Begin(TransactionModes),
+    Begin {
+        modes: TransactionModes,
+        /// BEGIN or START TRANSACTION.
+        tag: &'static str,
+    },
     Commit,
     Rollback,
     Savepoint(SavepointPlan),
@@ -66,7 +70,10 @@ impl SessionPlan {
 
     pub(super) fn run(&self, backend: &mut Backend) -> Result<Answer> {
         match self {
-            SessionPlan::Begin(modes) => backend.begin(*modes),
+            SessionPlan::Begin { modes, tag } => {
+                backend.begin(*modes)?;
+                Ok(Answer::Done((*tag).into()))
+            }
             SessionPlan::Commit => backend.commit(),
             SessionPlan::Rollback => Ok(backend.roll_back()),
             SessionPlan::Savepoint(plan) => backend.savepoint(plan),

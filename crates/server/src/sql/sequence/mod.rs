@@ -73,16 +73,6 @@ impl SequencePlan {
             SequencePlan::Drop { .. } => "DROP SEQUENCE",
         }
     }
-
-    /// The sequences that it is about.
-    pub(crate) fn names(&self) -> &[String] {
-        match self {
-            SequencePlan::Create { name, .. } | SequencePlan::Alter { name, .. } => {
-                std::slice::from_ref(name)
-            }
-            SequencePlan::Drop { names, .. } => names,
-        }
-    }
 }
 
 /// Plans what was read.

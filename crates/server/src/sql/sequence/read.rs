@@ -91,11 +91,6 @@ fn alter(parser: &mut Parser<'_>) -> Result<Statement> {
         Action::Rename(parser.parse_identifier()?)
     } else if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
         Action::SetSchema(parser.parse_identifier()?)
-    } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
-        return Err(SqlError::not_supported(
-            "ALTER SEQUENCE ... OWNER TO",
-            "Everything belongs to the superusers; GRANT gives others rights.",
-        ));
     } else {
         let options = options(parser, true)?;
         if options == Written::default() {

@@ -56,15 +56,6 @@ impl ViewPlan {
             ViewPlan::Drop { .. } => "DROP VIEW",
         }
     }
-
-    /// The views that it is about.
-    pub(crate) fn names(&self) -> &[String] {
-        match self {
-            ViewPlan::Create(view) => std::slice::from_ref(&view.name),
-            ViewPlan::Alter(plan) => std::slice::from_ref(&plan.table),
-            ViewPlan::Drop { names, .. } => names,
-        }
-    }
 }
 
 /// Plans a CREATE VIEW.

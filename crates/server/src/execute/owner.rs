@@ -1,0 +1,223 @@
+//! To whom tables and schemas belong: what a role makes is its own, until it is given to another. Who owns something
+//! may do everything with it, and lets others.
+
+use std::collections::BTreeSet;
+
+use onrush::{Table, Transaction};
+
+use super::definition::{Touched, drop_table};
+use super::schema::drop_schema;
+use super::{Backend, foreign_key, view};
+use crate::access::{
+    self, Identity, PLACE_OF_PUBLIC, Right, RoleChanges, is_reserved, place_of_schema,
+};
+use crate::catalog::OWNER;
+use crate::error::{Result, SqlError, state};
+use crate::schemas;
+use crate::seen::Seen;
+use crate::sql::{OwnerPlan, RoleName};
+
+impl Backend {
+    /// As [`define`](Self::define), of what makes tables: they belong to the role that the client acts as.
+    pub(super) fn define_own<T>(
+        &mut self,
+        touched: Touched,
+        mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Some(owner) = self.number_of_own_role() else { return self.define(touched, work) };
+        let database = self.database.clone();
+        self.define(Touched::ROLES, |transaction| {
+            let before = with_owners(transaction);
+            let done = work(transaction)?;
+            let made = with_owners(transaction);
+            let made = made.difference(&before).copied();
+            access::own_tables(&database, transaction, made, owner)?;
+            Ok(done)
+        })
+    }
+
+    /// None for who is no role that was made: what he makes belongs to the owner of the server.
+    fn number_of_own_role(&self) -> Option<i64> {
+        let roles = self.access.seen_by(&self.who);
+        roles.roles.get(&self.who.name).map(|role| role.number)
+    }
+
+    /// The role that a name in a statement means.
+    pub(super) fn role_named(&self, name: &RoleName) -> String {
+        match name {
+            RoleName::Named(name) => name.clone(),
+            RoleName::Current => self.client.user.to_string(),
+            RoleName::Session => self.client.session_user.to_string(),
+        }
+    }
+
+    /// As [`role_named`](Self::role_named), of an owner; none for the owner of the server.
+    pub(super) fn owner_named(&self, name: &RoleName) -> Option<String> {
+        let is_made = |name: &String| self.access.seen_by(&self.who).roles.contains_key(name);
+        let named = self.role_named(name);
+        let is_server = named == OWNER || (!matches!(name, RoleName::Named(_)) && !is_made(&named));
+        (!is_server).then_some(named)
+    }
+
+    /// Refuses to give away, or to drop, what is not the client's own.
+    pub(super) fn check_owners(&self, plan: &OwnerPlan) -> Result<()> {
+        let to = match plan {
+            OwnerPlan::Table(name, to, _) => {
+                self.access.check_owner(&self.who, &self.seen.table(name)?)?;
+                to
+            }
+            OwnerPlan::Schema(name, to) => {
+                self.access.check_schema_owner(&self.who, name)?;
+                to
+            }
+            OwnerPlan::Reassign { from, to } => {
+                from.iter().try_for_each(|role| self.check_is_self(role, "reassign objects"))?;
+                to
+            }
+            OwnerPlan::Drop { of, .. } => {
+                return of.iter().try_for_each(|role| self.check_is_self(role, "drop objects"));
+            }
+        };
+        let to = self.role_named(to);
+        if self.access.is_superuser(&self.who) || to == self.who.name {
+            return Ok(());
+        }
+        let message = format!("must be member of role \"{to}\"");
+        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    fn check_is_self(&self, role: &RoleName, what: &str) -> Result<()> {
+        if self.access.is_superuser(&self.who) || self.role_named(role) == self.who.name {
+            return Ok(());
+        }
+        let message = format!("permission denied to {what}");
+        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    pub(super) fn change_owners(&mut self, plan: &OwnerPlan) -> Result<()> {
+        let database = self.database.clone();
+        let seen_as = |name: &RoleName| self.owner_named(name);
+        match plan {
+            OwnerPlan::Table(name, to, _) => {
+                let to = seen_as(to);
+                self.define(Touched::ROLES, |transaction| {
+                    let table = transaction.table(name)?;
+                    check_is_no_part(&table)?;
+                    transaction.hold_table(&table)?;
+                    let mut changes = RoleChanges { database: &database, transaction };
+                    changes.give(&[i64::from(table.id())], to.as_deref())
+                })
+            }
+            OwnerPlan::Schema(name, to) => {
+                let to = seen_as(to);
+                self.define(Touched::ROLES, |transaction| {
+                    let place = match name.as_str() {
+                        schemas::PUBLIC => PLACE_OF_PUBLIC,
+                        name => place_of_schema(schemas::hold(&database, transaction, name)?),
+                    };
+                    let mut changes = RoleChanges { database: &database, transaction };
+                    changes.give(&[place], to.as_deref())
+                })
+            }
+            OwnerPlan::Reassign { from, to } => {
+                let (from, to) = (from.iter().map(|name| self.role_named(name)), seen_as(to));
+                let from: Vec<String> = from.collect();
+                self.define(Touched::ROLES, |transaction| {
+                    let mut changes = RoleChanges { database: &database, transaction };
+                    from.iter().try_for_each(|role| {
+                        let owned = changes.owned_by(role)?;
+                        changes.give(&owned, to.as_deref())
+                    })
+                })
+            }
+            OwnerPlan::Drop { of, cascades } => {
+                let of: Vec<String> = of.iter().map(|name| self.role_named(name)).collect();
+                let notices = self.define(Touched::ROLES, |transaction| {
+                    let mut notices = Vec::new();
+                    for role in &of {
+                        let mut changes =
+                            RoleChanges { database: &database, transaction: &mut *transaction };
+                        changes.take_grants(role)?;
+                        let owned = changes.owned_by(role)?.into_iter().collect();
+                        drop_owned(&database, transaction, &owned, *cascades, &mut notices)?;
+                    }
+                    Ok(notices)
+                })?;
+                self.notices.extend(notices);
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses a view whose owner may not do with what it reads what the client does with the view.
+    pub(super) fn check_owner_of_view(&self, right: Right, view: &Table) -> Result<()> {
+        let Some(definition) = view.definition().view() else { return Ok(()) };
+        let roles = self.access.seen_by(&self.who);
+        let Some(owner) = roles.owner_of(view) else { return Ok(()) };
+        let owner = Identity { name: owner.to_owned(), is_trusted: false, ..self.who.clone() };
+        if self.access.is_superuser(&owner) {
+            return Ok(());
+        }
+        for source in &definition.sources {
+            if let Some(table) = self.seen.numbered(source.table) {
+                self.access.check(&owner, right, &table)?;
+                self.check_owner_of_view(right, &table)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What there is that can have an owner of its own.
+fn with_owners(transaction: &Transaction<'_>) -> BTreeSet<u32> {
+    let definitions = transaction.tables();
+    let has_owner = definitions.iter().filter(|definition| {
+        let is_owned = definition.sequence().is_some_and(|sequence| sequence.owner.is_some());
+        !is_owned && !is_reserved(definition.name()) && definition.entries_of().is_none()
+    });
+    // One that was dropped just now is left out.
+    has_owner.filter_map(|it| Some(transaction.table(it.name()).ok()?.id())).collect()
+}
+
+/// Refuses to give a sequence away without its table.
+fn check_is_no_part(table: &Table) -> Result<()> {
+    let owner = table.definition().sequence().and_then(|sequence| sequence.owner);
+    match owner {
+        None => Ok(()),
+        Some(_) => {
+            let message =
+                format!("cannot change owner of sequence {:?}", schemas::own_name(table.name()));
+            let detail = "It belongs to the owner of the table that it is linked to.";
+            Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message).with_detail(detail))
+        }
+    }
+}
+
+/// Drops tables and schemas of these places.
+fn drop_owned(
+    database: &onrush::Database,
+    transaction: &mut Transaction<'_>,
+    owned: &BTreeSet<i64>,
+    cascades: bool,
+    notices: &mut Vec<SqlError>,
+) -> Result<()> {
+    let seen = Seen::within(database, transaction, true)?;
+    let relations = seen.relations().into_iter();
+    let relations = relations.filter(|table| owned.contains(&i64::from(table.id())));
+    let names: Vec<String> = relations.map(|table| table.name().to_owned()).collect();
+    foreign_key::drop_references(transaction, &names, cascades, notices)?;
+    view::drop_dependents(database, transaction, &names, cascades, notices)?;
+    for name in &names {
+        // It may be gone with another one.
+        if transaction.table(name).is_ok() {
+            drop_table(database, transaction, name)?;
+        }
+    }
+    let roles = seen.roles()?;
+    for schema in schemas::made_ones(database, transaction)? {
+        if roles.place_of(&schema).is_some_and(|place| owned.contains(&place)) {
+            drop_schema(database, transaction, &schema, cascades, notices)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Who may run definitions: whoever owns what is defined, may make something in its schema, or is a superuser.
+
+use onrush_types::TableChange;
+
+use super::super::Backend;
+use super::DefinitionPlan;
+use crate::access::Right;
+use crate::error::{Result, SqlError, state};
+use crate::schemas;
+use crate::sql::{
+    AlterPlan, Change, ForeignKeyPlan, PlannedChange, RoleStatement, SchemaPlan, SequencePlan,
+    ViewPlan,
+};
+
+impl DefinitionPlan {
+    pub(in crate::execute) fn check_rights(&self, backend: &Backend) -> Result<()> {
+        let owns = |name: &str| backend.check_owns(name);
+        let may_drop =
+            |names: &[String]| names.iter().try_for_each(|it| backend.check_may_drop(it));
+        match self {
+            DefinitionPlan::Truncate { names, .. } => names.iter().try_for_each(|name| {
+                backend.access.check(&backend.who, Right::Truncate, &backend.seen.table(name)?)
+            }),
+            DefinitionPlan::Lock(plan) => backend.check_lock(plan),
+            DefinitionPlan::DropNothing { .. } => Ok(()),
+            DefinitionPlan::CreateTable(table) => {
+                backend.check_may_create(table.definition.name())?;
+                backend.check_references(&table.foreign_keys)
+            }
+            DefinitionPlan::CreateAs(plan) => {
+                backend.check_reads(&plan.query)?;
+                backend.check_may_create(plan.definition.name())
+            }
+            DefinitionPlan::AlterTable(plan) | DefinitionPlan::View(ViewPlan::Alter(plan)) => {
+                backend.check_alters(plan)
+            }
+            DefinitionPlan::DropTables { names, .. }
+            | DefinitionPlan::View(ViewPlan::Drop { names, .. })
+            | DefinitionPlan::Sequence(SequencePlan::Drop { names, .. }) => may_drop(names),
+            DefinitionPlan::View(ViewPlan::Create(view)) => match backend.seen.table(&view.name) {
+                Ok(_) if view.or_replace => owns(&view.name),
+                _ => backend.check_may_create(&view.name),
+            },
+            DefinitionPlan::Sequence(SequencePlan::Create { name, .. }) => {
+                backend.check_may_create(name)
+            }
+            DefinitionPlan::Sequence(SequencePlan::Alter { name, .. }) => owns(name),
+            DefinitionPlan::CreateIndex { table, .. } => owns(table),
+            DefinitionPlan::RenameIndex { index, .. } => backend.check_owns_index(index),
+            DefinitionPlan::DropIndexes { names, .. } => {
+                names.iter().try_for_each(|index| backend.check_owns_index(index))
+            }
+            DefinitionPlan::Comment(plan) => owns(&plan.table),
+            DefinitionPlan::SchemaWith(_)
+            | DefinitionPlan::Schema(SchemaPlan::Create { .. })
+            | DefinitionPlan::AlterDatabase(_) => backend.check_superuser(self.tag()),
+            DefinitionPlan::Schema(SchemaPlan::Drop { names, .. }) => {
+                let names = names.iter();
+                names
+                    .filter(|name| backend.has_schema(name))
+                    .try_for_each(|name| backend.access.check_schema_owner(&backend.who, name))
+            }
+            DefinitionPlan::Schema(SchemaPlan::Rename { name, .. }) => {
+                match backend.has_schema(name) {
+                    true => backend.access.check_schema_owner(&backend.who, name),
+                    false => Ok(()),
+                }
+            }
+            DefinitionPlan::Owner(plan) => backend.check_owners(plan),
+            DefinitionPlan::Storage(plan) => match &plan.table {
+                Some(table) => owns(table),
+                None => backend.check_superuser(self.tag()),
+            },
+            DefinitionPlan::Roles(statement) if backend.is_own_password(statement) => Ok(()),
+            DefinitionPlan::Roles(RoleStatement::Grant { tables, schemas, .. }) => {
+                tables.iter().try_for_each(|name| backend.check_may_grant(name))?;
+                schemas.iter().try_for_each(|name| {
+                    let owns = backend.access.check_schema_owner(&backend.who, name);
+                    owns.map_err(|_| denied("schema", name))
+                })
+            }
+            DefinitionPlan::Roles(_) => backend.check_superuser(self.tag()),
+        }
+    }
+}
+
+impl Backend {
+    /// What is not there is told by what looks for it.
+    fn check_owns(&self, name: &str) -> Result<()> {
+        let Ok(table) = self.seen.table(name) else { return Ok(()) };
+        self.access.check_owner(&self.who, &table)
+    }
+
+    fn check_may_drop(&self, name: &str) -> Result<()> {
+        let Ok(table) = self.seen.table(name) else { return Ok(()) };
+        self.access.check_may_drop(&self.who, &table)
+    }
+
+    fn check_owns_index(&self, index: &str) -> Result<()> {
+        let has_it = |table: &onrush::Table| {
+            table.definition().indexes().iter().any(|known| known.name == index)
+        };
+        let Some(table) = self.seen.tables().into_iter().find(has_it) else {
+            return if self.is_own_temporary(index) {
+                Ok(())
+            } else {
+                self.check_superuser("this")
+            };
+        };
+        self.access.check_owner(&self.who, &table).map_err(|_| {
+            let message = format!("must be owner of index {}", schemas::own_name(index));
+            SqlError::new(state::INSUFFICIENT_PRIVILEGE, message)
+        })
+    }
+
+    fn check_may_create(&self, name: &str) -> Result<()> {
+        self.access.check_may_create(&self.who, schemas::parts(name).0)
+    }
+
+    fn check_may_grant(&self, name: &str) -> Result<()> {
+        let Ok(table) = self.seen.table(name) else { return Ok(()) };
+        self.access
+            .check_owner(&self.who, &table)
+            .map_err(|_| denied(crate::views::kind(table.definition()), schemas::own_name(name)))
+    }
+
+    fn check_references(&self, foreign_keys: &[ForeignKeyPlan]) -> Result<()> {
+        foreign_keys.iter().try_for_each(|key| match self.seen.table(&key.referenced_table) {
+            Ok(table) => self.check_right(Right::References, &table),
+            // It is the table itself, or is not there.
+            Err(_) => Ok(()),
+        })
+    }
+
+    fn check_alters(&self, plan: &AlterPlan) -> Result<()> {
+        self.check_owns(&plan.table)?;
+        plan.changes.iter().try_for_each(|PlannedChange { change, .. }| match change {
+            Change::AddColumn(_, _, _, foreign_keys) => self.check_references(foreign_keys),
+            Change::AddForeignKey(key) => self.check_references(std::slice::from_ref(key)),
+            Change::Other(TableChange::Rename { to }) => self.check_may_create(to),
+            _ => Ok(()),
+        })
+    }
+
+    fn has_schema(&self, name: &str) -> bool {
+        schemas::is_there(&self.seen, name).unwrap_or_default()
+    }
+}
+
+fn denied(what: &str, name: &str) -> SqlError {
+    let message = format!("permission denied for {what} {name}");
+    SqlError::new(state::INSUFFICIENT_PRIVILEGE, message)
+        .with_hint("Its owner grants rights on it, and superusers do.")
+}
