@@ -31,6 +31,7 @@ mod lock;
 mod locking;
 mod locking_words;
 mod names;
+mod of_session;
 mod operand;
 mod path;
 pub(crate) mod plan;
