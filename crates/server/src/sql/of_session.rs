@@ -1,4 +1,5 @@
-//! What tables and views keep as text is read again by other sessions, whose time zone and order of dates may be others.
+//! What tables and views keep as text is read again by other sessions, whose time zone and order of dates may be
+//! others.
 
 use onrush_query::style::constant_of_session;
 

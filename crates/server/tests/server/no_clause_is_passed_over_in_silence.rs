@@ -26,7 +26,7 @@ const BEHIND_A_TABLE: [(&str, &str); 3] = [
 ];
 
 /// Whole statements, and what the refusal names.
-const REFUSED: [(&str, &str); 89] = [
+const REFUSED: [(&str, &str); 88] = [
     // Rows that are changed.
     ("UPDATE t SET a = 1 WHERE id = 1 LIMIT 1", "LIMIT"),
     ("DELETE FROM t WHERE id = 1 LIMIT 1", "LIMIT"),
