@@ -75,7 +75,7 @@ impl NewCheck {
             .and_then(|form| CheckConstraint::form(&form, table).ok());
         let expression = expression.to_string();
         // The engine knows no time zone but UTC.
-        let form = form.filter(|_| !may_ask_the_zone(&expression, table));
+        let form = form.filter(|_| !may_ask_the_zone(&expression, table, &columns));
         check_constants("a check", &expression)?;
         let check = CheckConstraint { name, columns, expression, form };
         // What the form does not have the server must understand.
@@ -91,9 +91,13 @@ fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> b
 }
 
 /// Whether a condition has parts of a timestamp with a zone, or makes another type of one.
-fn may_ask_the_zone(expression: &str, table: &TableDefinition) -> bool {
-    let has_zone = table.columns().iter().any(|column| column.data_type == DataType::TimestampTz);
-    let lower = expression.to_lowercase();
+fn may_ask_the_zone(expression: &str, table: &TableDefinition, columns: &[u16]) -> bool {
+    let has_zone = table.columns().iter().enumerate().any(|(at, column)| {
+        let number = u16::try_from(table.column_number(at)).unwrap_or(u16::MAX);
+        column.data_type == DataType::TimestampTz && columns.contains(&number)
+    });
+    // Seconds since 1970 are the same everywhere.
+    let lower = expression.to_lowercase().replace("extract(epoch", "");
     let words = ["extract", "date_", "cast", "::", "at time zone", "interval"];
     has_zone && words.iter().any(|word| lower.contains(word))
 }
