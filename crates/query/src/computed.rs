@@ -24,6 +24,7 @@ use crate::one_row::{self, OneTable, Place, TIMESTAMP};
 use crate::query::{Query, QueryColumn};
 use crate::relation::{Relation, Relations};
 use crate::statement::Client;
+use crate::style::{Style, current};
 use crate::types::{ColumnType, field};
 use crate::values::{readable, value_at};
 
@@ -32,8 +33,8 @@ pub struct RowExpressions {
     query: Query,
     /// The columns of each row that they are of.
     columns: Vec<(String, ColumnType)>,
-    /// Where neither parameters nor the moment count, what every execution uses.
-    ready: Option<Arc<RowValues>>,
+    /// Where neither parameters nor the moment count, what every execution in this style uses.
+    ready: Option<(Arc<Style>, Arc<RowValues>)>,
 }
 
 /// Expressions of rows, ready to be evaluated.
@@ -66,7 +67,8 @@ impl QueryEngine {
         let columns = columns.map(|column| (column.name.clone(), column.data_type.into()));
         let mut made = RowExpressions { query, columns: columns.collect(), ready: None };
         if made.query.parameters().is_empty() && !calls(made.query.plan(), tells_of_statement)? {
-            made.ready = Some(Arc::new(made.compiled(self, made.query.plan())?));
+            let values = made.compiled(self, made.query.plan())?;
+            made.ready = Some((current(), Arc::new(values)));
         }
         Ok(made)
     }
@@ -172,7 +174,9 @@ impl RowExpressions {
         now_micros: i64,
         parameters: &[Value<'_>],
     ) -> Result<Arc<RowValues>> {
-        if let Some(ready) = &self.ready {
+        if let Some((style, ready)) = &self.ready
+            && *style == current()
+        {
             return Ok(Arc::clone(ready));
         }
         let plan = self.query.with_parameters(parameters)?;

@@ -15,6 +15,7 @@ use onrush::{DataType, RowView, TableDefinition};
 use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
+use crate::functions::is_told_where_called;
 use crate::one_row::{self, OneTable, Place};
 use crate::syntax;
 use crate::types::{ColumnType, field, plain_type};
@@ -109,12 +110,13 @@ fn check_type(found: &ArrowType) -> Result<()> {
 }
 
 /// Refuses functions whose value depends on the moment, the session or chance: a row that met the
-/// condition once would not always meet it.
+/// condition once would not always meet it. The session's time zone may count, as in PostgreSQL.
 fn check_functions(expression: &Expr) -> Result<()> {
     let mut refused = None;
     expression.apply(|inner| {
         if let Expr::ScalarFunction(call) = inner
             && call.func.signature().volatility != Volatility::Immutable
+            && !is_told_where_called(&call.func)
         {
             refused = Some(call.func.name().to_owned());
             return Ok(TreeNodeRecursion::Stop);

@@ -26,7 +26,7 @@ use crate::error::{QueryError, Result};
 use crate::first_rows::FirstRows;
 use crate::functions::{
     self, CheckedArithmetic, CheckedCasts, ExistsAsValue, GroupSets, InputOrder, SingleRows,
-    SystemFunction,
+    SystemFunction, ZonedCasts,
 };
 use crate::in_turn::PartsInTurn;
 use crate::interrupt::Interest;
@@ -35,6 +35,7 @@ use crate::query::{Query, check_counts};
 use crate::row_by_row::{Setting, SubqueriesByRow, inside_of_calls, made_ready};
 use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
+use crate::style;
 use crate::types::ColumnType;
 use crate::typing::{Comparisons, Types};
 
@@ -81,6 +82,7 @@ impl QueryEngine {
     /// The system has no threads to give; functions that cannot be registered; a folder for temporary
     /// files that cannot be used.
     pub fn new(options: QueryOptions, functions: Vec<SystemFunction>) -> Result<QueryEngine> {
+        style::inherit();
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
             .thread_name("onrush-query")
@@ -95,6 +97,7 @@ impl QueryEngine {
             .with_config(config(&options))
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_analyzer_rule(Arc::new(ZonedCasts))
             .with_analyzer_rule(Arc::new(CheckedCasts))
             .with_analyzer_rule(Arc::new(CheckedArithmetic))
             .with_analyzer_rule(Arc::new(ExistsAsValue))
@@ -144,14 +147,14 @@ impl QueryEngine {
         let Some(threads) = &self.threads else {
             return Err(QueryError::Internal { message: "the threads are gone".to_owned() });
         };
-        let task = threads.spawn(async move {
+        let task = threads.spawn(style::scoped(style::current(), async move {
             let last = match run.send_batches(&sender).await {
                 Ok(()) => Ok(None),
                 Err(error) => Err(error),
             };
             // Nobody may be there any more.
             let _ = sender.send(last).await;
-        });
+        }));
         let columns = match want {
             Want::Rows => query.column_types(),
             Want::Plan | Want::Analysis => vec![ColumnType::Stored(onrush::DataType::Text)],

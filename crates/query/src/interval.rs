@@ -6,6 +6,7 @@ use std::fmt;
 use datafusion::arrow::datatypes::IntervalMonthDayNano;
 
 use crate::error::{QueryError, Result};
+use crate::interval_text::{self, Range};
 
 const MONTHS_PER_YEAR: i32 = 12;
 /// What a month counts where intervals are compared.
@@ -29,30 +30,7 @@ pub struct Interval {
     pub micros: i64,
 }
 
-/// The units in which intervals are written, by their first letters, in months, days and microseconds.
-const UNITS: &[(&[&str], Interval)] = &[
-    (&["year", "years", "y", "yr", "yrs"], Interval::of_months(MONTHS_PER_YEAR)),
-    (&["month", "months", "mon", "mons"], Interval::of_months(1)),
-    (&["decade", "decades"], Interval::of_months(10 * MONTHS_PER_YEAR)),
-    (&["century", "centuries", "cent", "c"], Interval::of_months(100 * MONTHS_PER_YEAR)),
-    (&["week", "weeks", "w"], Interval::of_days(7)),
-    (&["day", "days", "d"], Interval::of_days(1)),
-    (&["hour", "hours", "h", "hr", "hrs"], Interval::of_micros(3600 * MICROS_PER_SECOND)),
-    (&["minute", "minutes", "m", "min", "mins"], Interval::of_micros(60 * MICROS_PER_SECOND)),
-    (&["second", "seconds", "s", "sec", "secs"], Interval::of_micros(MICROS_PER_SECOND)),
-    (&["millisecond", "milliseconds", "ms", "msec", "msecs"], Interval::of_micros(1000)),
-    (&["microsecond", "microseconds", "us", "usec", "usecs"], Interval::of_micros(1)),
-];
-
 impl Interval {
-    const fn of_months(months: i32) -> Interval {
-        Interval { months, days: 0, micros: 0 }
-    }
-
-    const fn of_days(days: i32) -> Interval {
-        Interval { months: 0, days, micros: 0 }
-    }
-
     pub(crate) const fn of_micros(micros: i64) -> Interval {
         Interval { months: 0, days: 0, micros }
     }
@@ -99,11 +77,6 @@ impl Interval {
         Ok(self)
     }
 
-    /// Seconds that make no minute, in millionths.
-    pub(crate) fn second_micros(self) -> i128 {
-        i128::from(self.micros % (60 * MICROS_PER_SECOND))
-    }
-
     /// Seconds, with years of 365.25 days, in millionths.
     pub(crate) fn epoch_micros(self) -> i128 {
         let years = i128::from(self.months / MONTHS_PER_YEAR) * YEAR_MICROS;
@@ -128,6 +101,18 @@ impl Interval {
             return Err(QueryError::DivisionByZero);
         }
         self.scaled(|part| part / divisor)
+    }
+
+    /// The same to the other side.
+    pub(crate) fn negated(self) -> Result<Interval> {
+        let negated = || {
+            Some(Interval {
+                months: self.months.checked_neg()?,
+                days: self.days.checked_neg()?,
+                micros: self.micros.checked_neg()?,
+            })
+        };
+        negated().ok_or_else(out_of_range)
     }
 
     fn scaled(self, scale: impl Fn(f64) -> f64) -> Result<Interval> {
@@ -158,155 +143,12 @@ impl Interval {
     /// # Errors
     /// Text that is none.
     pub fn parse(written: &str) -> Result<Interval> {
-        let bad = || {
-            let message = format!("invalid input syntax for type interval: \"{written}\"");
-            QueryError::refused("22007", message)
-        };
-        let lower = written.trim().to_lowercase();
-        if let Some(parts) = lower.strip_prefix('p') {
-            return iso(parts).ok_or_else(bad);
-        }
-        let (text, is_past) = match lower.strip_suffix("ago") {
-            Some(text) => (text, true),
-            None => (lower.as_str(), false),
-        };
-        let read = words(text.trim_start_matches('@')).ok_or_else(bad)?;
-        if is_past { read.times(-1.0) } else { Ok(read) }
-    }
-
-    /// `number` of a unit, whose parts go into the smaller ones.
-    fn add(self, number: f64, unit: Interval) -> Option<Interval> {
-        let mut more = unit.times(number).ok()?;
-        // Parts of years are months, and no days.
-        if unit.months % MONTHS_PER_YEAR == 0 && unit.months != 0 {
-            let months = (number * f64::from(unit.months)).round_ties_even();
-            more = Interval::of_months(months as i32);
-        }
-        Some(Interval {
-            months: self.months.checked_add(more.months)?,
-            days: self.days.checked_add(more.days)?,
-            micros: self.micros.checked_add(more.micros)?,
-        })
+        interval_text::read(written, Range::All)
     }
 }
 
 pub(crate) fn out_of_range() -> QueryError {
     QueryError::refused("22008", "interval out of range")
-}
-
-/// What a unit is called first of all.
-fn first_name(word: &str) -> Option<&'static str> {
-    let (names, _) = UNITS.iter().find(|(names, _)| names.contains(&word))?;
-    names.first().copied()
-}
-
-/// The units that have been told: each is told once.
-#[derive(Default)]
-struct Fields(Vec<&'static str>);
-
-impl Fields {
-    fn take(&mut self, names: &[&'static str]) -> Option<()> {
-        let is_new = !names.iter().any(|name| self.0.contains(name));
-        self.0.extend(names);
-        is_new.then_some(())
-    }
-}
-
-fn unit(word: &str) -> Option<Interval> {
-    UNITS.iter().find(|(names, _)| names.contains(&word)).map(|(_, unit)| *unit)
-}
-
-/// Numbers with units, years and months `1-2`, and a time `04:05:06`, in any order.
-fn words(text: &str) -> Option<Interval> {
-    let mut read = Interval::default();
-    let mut rest = text.trim();
-    if rest.is_empty() {
-        return None;
-    }
-    let mut fields = Fields::default();
-    while !rest.is_empty() {
-        let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ':' | '+' | '-');
-        let end = rest.find(|c: char| !is_of_number(c)).unwrap_or(rest.len());
-        let (number, behind) = rest.split_at(end);
-        let behind = behind.trim_start();
-        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
-        let (word, after) = behind.split_at(end);
-        if number.contains(':') {
-            fields.take(&["hour", "minute", "second", "millisecond", "microsecond"])?;
-            read = read.add(time_seconds(number)?, unit("second")?)?;
-            rest = behind;
-        } else if let Some((years, months)) = number.get(1..).and_then(|_| years_months(number)) {
-            fields.take(&["year", "month"])?;
-            read = read.add(f64::from(years), unit("year")?)?;
-            read = read.add(f64::from(months), unit("month")?)?;
-            rest = behind;
-        } else if word.is_empty() {
-            // A number alone is seconds, and days in front of a time.
-            let of_time = !behind.is_empty() && behind.contains(':');
-            if !of_time && !behind.is_empty() {
-                return None;
-            }
-            let name = if of_time { "day" } else { "second" };
-            fields.take(&[name])?;
-            read = read.add(number.parse().ok()?, unit(name)?)?;
-            rest = behind;
-        } else {
-            let name = first_name(word)?;
-            match name == "second" && number.contains('.') {
-                true => fields.take(&["second", "millisecond", "microsecond"])?,
-                false => fields.take(&[name])?,
-            }
-            read = read.add(number.parse().ok()?, unit(name)?)?;
-            rest = after.trim_start();
-        }
-    }
-    Some(read)
-}
-
-fn years_months(number: &str) -> Option<(i32, i32)> {
-    let (sign, digits) = match number.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, number),
-    };
-    let (years, months) = digits.split_once('-')?;
-    let (years, months): (u16, u8) = (years.parse().ok()?, months.parse().ok()?);
-    (months < 12).then(|| (sign * i32::from(years), sign * i32::from(months)))
-}
-
-/// Hours, minutes and seconds, with one sign for all.
-fn time_seconds(written: &str) -> Option<f64> {
-    let (sign, digits) = match written.strip_prefix('-') {
-        Some(digits) => (-1.0, digits),
-        None => (1.0, written.trim_start_matches('+')),
-    };
-    let mut parts = digits.split(':');
-    let hours: u32 = parts.next()?.parse().ok()?;
-    let minutes: u32 = parts.next()?.parse().ok()?;
-    let seconds: f64 = parts.next().map_or(Some(0.0), |seconds| seconds.parse().ok())?;
-    if parts.next().is_some() || minutes > 59 || !(0.0..60.0).contains(&seconds) {
-        return None;
-    }
-    Some(sign * (f64::from(hours) * 3600.0 + f64::from(minutes) * 60.0 + seconds))
-}
-
-/// What stands behind the P of ISO 8601: `1y2m3dt4h5m6s`.
-fn iso(text: &str) -> Option<Interval> {
-    let (date, time) = text.split_once('t').unwrap_or((text, ""));
-    let mut read = Interval::default();
-    for (part, is_time) in [(date, false), (time, true)] {
-        let mut rest = part;
-        while !rest.is_empty() {
-            let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
-            let name = match (rest.get(end..=end)?, is_time) {
-                ("m", false) => "month",
-                (name @ ("y" | "w" | "d"), false) | (name @ ("h" | "m" | "s"), true) => name,
-                _ => return None,
-            };
-            read = read.add(rest[..end].parse().ok()?, unit(name)?)?;
-            rest = &rest[end + 1..];
-        }
-    }
-    (!text.is_empty()).then_some(read)
 }
 
 impl From<IntervalMonthDayNano> for Interval {

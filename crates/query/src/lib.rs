@@ -21,14 +21,17 @@
 //! 2. A condition that became a range of keys is used whole; every other is evaluated for each row.
 //! 3. What DataFusion would pass over in silence is refused: clauses in `clauses.rs`, field by field.
 
+mod abbreviations;
 mod access;
 mod array;
 mod binder;
 mod bounds;
+mod calendar;
 mod clauses;
 mod columns;
 mod computed;
 mod condition;
+mod datetime;
 mod engine;
 mod error;
 mod first_rows;
@@ -36,6 +39,7 @@ mod functions;
 mod in_turn;
 mod interrupt;
 mod interval;
+mod interval_text;
 mod memory;
 mod nothing;
 mod one_row;
@@ -50,6 +54,7 @@ mod rows;
 mod scalar;
 mod scan;
 mod statement;
+pub mod style;
 mod syntax;
 mod table;
 mod text;
@@ -73,6 +78,6 @@ pub use relation::{MadeRows, Relation, Relations};
 pub use resolved::{ResolvedNames, StarColumn};
 pub use rows::{Batch, Rows};
 pub use statement::{Client, SessionSettings, Statement};
-pub use text::write_text;
+pub use text::{read_text, write_text, write_text_of, written_plainly};
 pub use types::ColumnType;
 pub use view::View;

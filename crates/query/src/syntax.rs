@@ -31,6 +31,8 @@ mod ordinality;
 mod sets;
 mod things;
 mod timestamps;
+
+pub(crate) use timestamps::range_of;
 mod values;
 mod whole_rows;
 
@@ -74,6 +76,7 @@ pub(crate) fn prepare(
     declared: &[Option<ColumnType>],
 ) -> Result<Prepared> {
     ordinality::number_rows(query);
+    timestamps::place_parts(query);
     let suspect = binder::bind(engine, query, relations, declared)?;
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
@@ -350,8 +353,21 @@ impl VisitorMut for Writer<'_> {
             {
                 return self.refuse("looking up a function: none has a definition here, so this");
             }
-            Expr::AtTimeZone { time_zone, .. } if !numbers::is_utc(time_zone) => {
-                return self.refuse("a time zone other than 'UTC'");
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                let (zone, timestamp) = ((**time_zone).clone(), (**timestamp).clone());
+                *expression = call_of("timezone", [zone, timestamp]);
+            }
+            Expr::Extract { field, expr, .. } => {
+                let unit = Value::SingleQuotedString(timestamps::unit_name(field));
+                *expression = call_of("extract", [Expr::value(unit), (**expr).clone()]);
+            }
+            Expr::Cast { expr, data_type: DataType::Interval { fields, precision }, .. }
+                if fields.is_some() || precision.is_some() =>
+            {
+                match timestamps::of_fields(expr, fields.as_ref(), *precision) {
+                    Some(interval) => *expression = interval,
+                    None => return self.refuse("a cast to an interval of some fields or digits"),
+                }
             }
             Expr::Cast { expr, data_type, .. } if numbers::is_float(data_type) => {
                 numbers::read_digits(expr);

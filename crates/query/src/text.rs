@@ -5,24 +5,114 @@ use std::fmt::{Result, Write};
 use onrush::{DataType, Value};
 use onrush_types::text;
 
+use crate::array::{read_array, write_array};
 use crate::error::QueryError;
+use crate::functions::escaped;
+use crate::interval::Interval;
+use crate::style::{
+    IntervalStyle, Style, by_default, current, with_digits, write_date, write_interval, write_time,
+    write_timestamp, write_timestamp_tz,
+};
+use crate::types::ColumnType;
 
 /// Text as a value of a type. Bytes need no `\\x` where there is no backslash in them.
-pub(crate) fn read_text(
-    data_type: DataType,
-    written: &str,
-) -> std::result::Result<Value<'_>, QueryError> {
+///
+/// # Errors
+/// Text that is none.
+pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Value<'_>, QueryError> {
     match data_type {
         DataType::Bytes if !written.contains('\\') => Ok(Value::from(written.as_bytes())),
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+            crate::datetime::read(data_type, written)
+        }
         other => Ok(text::parse(other, written)?),
     }
 }
 
-/// Appends the value's text. NULL has none; the caller writes it as such.
+/// Appends the value's text in the style of the session. NULL has none; the caller writes it as such.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_text(value: &Value<'_>, out: &mut impl Write) -> Result {
+    match value {
+        Value::Float32(number) if number.is_finite() => {
+            styled_float(value, f64::from(*number), FLOAT_DIGITS, out)
+        }
+        Value::Float64(number) if number.is_finite() => {
+            styled_float(value, *number, DOUBLE_DIGITS, out)
+        }
+        Value::Bytes(bytes) if current().escapes_bytes => out.write_str(&escaped(bytes)),
+        Value::Date(days) => write_date(*days, &current(), out),
+        Value::Time(micros) => write_time(*micros, out),
+        Value::Timestamp(micros) => write_timestamp(*micros, &current(), out),
+        Value::TimestampTz(micros) => write_timestamp_tz(*micros, &current(), out),
+        other => write_plain(other, out),
+    }
+}
+
+/// Appends the text of a value of a type, where arrays and intervals are text already, that of the default style.
+///
+/// # Errors
+/// Those of `out`, and text that is none of the type.
+pub fn write_text_of(
+    value: &Value<'_>,
+    column_type: ColumnType,
+    out: &mut impl Write,
+) -> std::result::Result<(), QueryError> {
+    let failed = |_| QueryError::Internal { message: "text cannot be written".to_owned() };
+    match (value, column_type) {
+        (Value::Text(text), ColumnType::Interval)
+            if current().intervals != IntervalStyle::Postgres =>
+        {
+            write_interval(Interval::parse(text)?, &current(), out).map_err(failed)
+        }
+        (Value::Text(text), ColumnType::Array(element)) if is_styled(element) => {
+            out.write_str(&styled_array(text, element)?).map_err(failed)
+        }
+        _ => write_text(value, out).map_err(failed),
+    }
+}
+
+/// Whether the style says how values of this type are written.
+pub(crate) fn is_styled(element: DataType) -> bool {
+    let is_of_type = matches!(
+        element,
+        DataType::Float32
+            | DataType::Float64
+            | DataType::Bytes
+            | DataType::Date
+            | DataType::Timestamp
+            | DataType::TimestampTz
+    );
+    is_of_type && *current() != Style::default()
+}
+
+/// An array in the style of the session.
+fn styled_array(array: &str, element: DataType) -> std::result::Result<String, QueryError> {
+    let mut elements = read_array(array)?;
+    for text in elements.iter_mut().flatten() {
+        let value = by_default(|| read_text(element, text).map(Value::into_owned))?;
+        *text = written(&value).into();
+    }
+    Ok(write_array(elements.iter().map(Option::as_deref)))
+}
+
+/// Digits of `real` and `double precision` that always survive.
+const FLOAT_DIGITS: i8 = 6;
+const DOUBLE_DIGITS: i8 = 15;
+
+/// Above zero `extra_float_digits` asks for what is read back as the same number.
+fn styled_float(value: &Value<'_>, number: f64, own: i8, out: &mut impl Write) -> Result {
+    match current().float_digits {
+        1.. => write_plain(value, out),
+        extra => {
+            out.write_str(&with_digits(number, usize::try_from(own + extra).unwrap_or(0).max(1)))
+        }
+    }
+}
+
+/// Appends the value's text in the default style, but for dates and bytes.
+fn write_plain(value: &Value<'_>, out: &mut impl Write) -> Result {
     match value {
         Value::Boolean(value) => out.write_str(if *value { "t" } else { "f" }),
         Value::Text(text) => out.write_str(text),
@@ -32,13 +122,14 @@ pub fn write_text(value: &Value<'_>, out: &mut impl Write) -> Result {
         Value::Float64(value) if value.is_finite() => {
             float(*value, &format!("{value:e}"), &value.to_string(), out)
         }
-        Value::Timestamp(_) => out.write_str(&value.to_string().replace('T', " ")),
-        Value::TimestampTz(_) => {
-            let text = value.to_string().replace('T', " ");
-            write!(out, "{}+00", text.trim_end_matches('Z'))
-        }
         other => write!(out, "{other}"),
     }
+}
+
+/// The value's text in the default style, which is read again.
+#[must_use]
+pub fn written_plainly(value: &Value<'_>) -> String {
+    by_default(|| written(value))
 }
 
 /// The value's text.

@@ -6,11 +6,13 @@ use jiff::{SignedDuration, ToSpan};
 use crate::error::{QueryError, Result};
 use crate::interval::{Interval, MICROS_PER_DAY};
 
+/// Julian days before 1970.
+const JULIAN_DAYS: i64 = 2_440_588;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// Date and time of a count of microseconds.
 pub(crate) fn civil(micros: i64) -> Result<DateTime> {
-    EPOCH.checked_add(SignedDuration::from_micros(micros)).map_err(|_| out_of_range())
+    civil_of(micros).map_err(|_| out_of_range())
 }
 
 /// The count of microseconds of a date and time.
@@ -40,7 +42,28 @@ pub(crate) fn day_of_year(year: i16, day: i16) -> Result<Date> {
 
 /// The number of a day since the one that Julian days begin with.
 pub(crate) fn julian_day(of: Date) -> i64 {
-    i64::from(days(of)) + 2_440_588
+    i64::from(days(of)) + JULIAN_DAYS
+}
+
+/// The number of days since 1970 of one with this number.
+pub(crate) fn julian_days(number: i64) -> i64 {
+    number - JULIAN_DAYS
+}
+
+/// A timestamp with the months and days of an interval; of a month that is shorter the last day.
+pub(crate) fn plus_calendar(micros: i64, interval: Interval) -> Result<i64> {
+    let span = jiff::Span::new().try_months(interval.months);
+    let span = span.and_then(|span| span.try_days(interval.days));
+    let moved = span.and_then(|span| civil_of(micros)?.checked_add(span));
+    moved.map(self::micros).map_err(|_| timestamp_out_of_range())
+}
+
+fn civil_of(micros: i64) -> std::result::Result<DateTime, jiff::Error> {
+    EPOCH.checked_add(SignedDuration::from_micros(micros))
+}
+
+pub(crate) fn timestamp_out_of_range() -> QueryError {
+    QueryError::refused("22008", "timestamp out of range")
 }
 
 pub(crate) fn out_of_range() -> QueryError {

@@ -10,8 +10,7 @@
 //!   timestamp.
 //! * A quotient of numerics has sixteen digits behind the point.
 //! * What is between two moments is an interval; intervals are multiplied, divided and compared.
-//! * Seconds of a moment have fractions, and bytes are counted as bytes.
-//! * `AT TIME ZONE 'UTC'` makes a timestamp without zone of one with, and the other way round.
+//! * Bytes are counted as bytes.
 //! * A parameter has the type that any of its places tells; one that none tells is text.
 
 use std::sync::Arc;
@@ -29,10 +28,10 @@ use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
 };
 use onrush::{DataType, Value};
-use onrush_types::text;
 
 use crate::error::QueryError;
 use crate::functions::{TYPE_OF, parse_function, read_interval, round_to_even, text_function};
+use crate::text::read_text;
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
@@ -75,8 +74,9 @@ impl TypePlanner for Types {
                 let message = "an array of intervals is not supported".to_owned();
                 return Err(QueryError::NotSupported { message }.into());
             }
-            SqlType::Interval { precision: Some(_), .. } => {
-                let message = "the precision of an interval is not supported".to_owned();
+            // Constants of some fields are intervals already.
+            SqlType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
+                let message = format!("{sql_type} as a type is not supported");
                 return Err(QueryError::NotSupported { message }.into());
             }
             SqlType::JSON => stored(DataType::Json),
@@ -130,7 +130,7 @@ impl ExprPlanner for Comparisons {
             adopt(&mut expr.left, &right, schema)?;
             adopt(&mut expr.right, &left, schema)?;
         }
-        Ok(intervals::planned(expr, schema))
+        intervals::planned(expr, schema)
     }
 }
 
@@ -199,7 +199,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
         (DataType::Bytes, bytes) if !bytes.contains('\\') => Value::from(bytes.as_bytes()),
         // More digits than the column has may still be compared with it.
         (DataType::Decimal { .. }, _) => return Ok(None),
-        _ => text::parse(column, written).map_err(QueryError::from)?,
+        _ => read_text(column, written)?,
     };
     Ok(Some(scalar(&value, ColumnType::Stored(column))?))
 }
@@ -327,10 +327,6 @@ fn rewrite(
             calls::offset(&mut window, schema)?;
             Transformed::yes(Expr::WindowFunction(window))
         }
-        Expr::ScalarFunction(call) if call.func.name() == "date_part" => {
-            calls::check_part(&call, schema)?;
-            Transformed::yes(calls::fractions_too(call, schema))
-        }
         Expr::ScalarFunction(call)
             if matches!(
                 call.func.name(),
@@ -355,6 +351,12 @@ fn rewrite(
         }
         Expr::ScalarFunction(call) if matches!(call.func.name(), "concat" | "concat_ws") => {
             Transformed::yes(calls::joined(call, schema))
+        }
+        Expr::ScalarFunction(mut call)
+            if matches!(call.func.name(), "format" | "quote_literal" | "quote_nullable") =>
+        {
+            call.args.iter_mut().for_each(|given| calls::written(given, schema));
+            Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::ScalarFunction(mut call) if matches!(call.func.name(), "gcd" | "lcm") => {
             call.args.iter_mut().for_each(narrow_literal);
@@ -462,17 +464,6 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let is_text = |arrow: &ArrowType| {
         matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
     };
-    // Only AT TIME ZONE is planned with this unit.
-    if let (ArrowType::Timestamp(_, zone), ArrowType::Timestamp(TimeUnit::Nanosecond, Some(_))) =
-        (&from, &to)
-    {
-        let other = match zone {
-            Some(_) => DataType::Timestamp,
-            None => DataType::TimestampTz,
-        };
-        let to = crate::types::arrow_type(ColumnType::Stored(other));
-        return Ok(Expr::Cast(Cast::new(cast.expr, to)));
-    }
     match (is_text(&from), is_text(&to)) {
         (true, false) => {
             if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
@@ -507,6 +498,7 @@ fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | ArrowType::Float32
                     | ArrowType::Float64
                     | ArrowType::Timestamp(TimeUnit::Microsecond, _)
+                    | ArrowType::Date32
                     | ArrowType::Time64(TimeUnit::Microsecond)
                     | ArrowType::List(_)
                     | ArrowType::Interval(_)

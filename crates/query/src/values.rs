@@ -14,7 +14,7 @@ use crate::array::write_array;
 use crate::columns::{ColumnBuilder, scaled};
 use crate::error::{QueryError, Result};
 use crate::interval::Interval;
-use crate::text::written;
+use crate::text::{is_styled, write_text_of, written_plainly};
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
 /// The days of the years from 1 to 9999, counted from 1970-01-01.
@@ -175,7 +175,7 @@ fn list(array: &dyn Array, row: usize) -> Result<String> {
     for index in 0..items.len() {
         elements.push(match value_at(&items, index, element)? {
             Value::Null => None,
-            value => Some(written(&value)),
+            value => Some(written_plainly(&value)),
         });
     }
     Ok(write_array(elements.iter().map(Option::as_deref)))
@@ -187,6 +187,12 @@ fn is_list(arrow: &ArrowType) -> bool {
 
 /// An array of arrays, which all have to have as many elements.
 fn of_lists(items: &dyn Array) -> Result<String> {
+    if let ColumnType::Array(element) = own_type(items.data_type())
+        && is_styled(element)
+    {
+        let message = "an array of arrays in another style of output is not supported";
+        return Err(QueryError::refused("0A000", message));
+    }
     let mut inside = Vec::with_capacity(items.len());
     for index in 0..items.len() {
         if items.is_null(index) {
@@ -221,6 +227,20 @@ fn shape(array: &str) -> String {
     shape
 }
 
+/// What the type of an array stands for; of an array of arrays the innermost elements count.
+pub(crate) fn own_type(arrow: &ArrowType) -> ColumnType {
+    match arrow {
+        ArrowType::Interval(_) => ColumnType::Interval,
+        ArrowType::List(inner)
+        | ArrowType::LargeList(inner)
+        | ArrowType::FixedSizeList(inner, _) => match own_type(inner.data_type()) {
+            ColumnType::Stored(element) | ColumnType::Array(element) => ColumnType::Array(element),
+            other => other,
+        },
+        other => ColumnType::Stored(plain_type(other)),
+    }
+}
+
 /// A row as PostgreSQL writes it: `(1,,"a b")`.
 fn fields_at(array: &dyn Array, row: usize) -> Result<String> {
     let mut text = String::from("(");
@@ -229,11 +249,13 @@ fn fields_at(array: &dyn Array, row: usize) -> Result<String> {
             text.push(',');
         }
         let column = readable(column)?;
-        let value = value_at(&column, row, ColumnType::Stored(plain_type(column.data_type())))?;
+        let own = own_type(column.data_type());
+        let value = value_at(&column, row, own)?;
         if value.is_null() {
             continue;
         }
-        let field = written(&value);
+        let mut field = String::new();
+        write_text_of(&value, own, &mut field)?;
         let is_special = |character: char| {
             matches!(character, '(' | ')' | ',' | '"' | '\\') || character.is_whitespace()
         };

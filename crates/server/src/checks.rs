@@ -10,6 +10,7 @@ use onrush::{
     CheckConstraint, DataType, DefaultValue, Error, ExpressionCompiler, Result, RowCheck,
     RowDefault, RowView, TableDefinition, Value,
 };
+use onrush_query::style::by_default;
 use onrush_query::{Condition, QueryEngine, RowlessValue};
 
 use crate::error::SqlError;
@@ -35,7 +36,7 @@ impl ExpressionCompiler for Compiler {
             return Err(Error::ChecksNotUnderstood { table, constraint });
         };
         let expression = sql::check_as_written(definition, check).map_err(failed)?;
-        let condition = queries.condition(definition, expression);
+        let condition = by_default(|| queries.condition(definition, expression));
         Ok(Box::new(Compiled(condition.map_err(|error| failed(error.into()))?)))
     }
 
@@ -56,7 +57,8 @@ impl ExpressionCompiler for Compiler {
             return Err(Error::DefaultNotUnderstood { table, column });
         };
         let expression = sql::default_as_written(&computed.expression).map_err(failed)?;
-        let value = queries.rowless_value(expression).map_err(|error| failed(error.into()))?;
+        let value = by_default(|| queries.rowless_value(expression));
+        let value = value.map_err(|error| failed(error.into()))?;
         Ok(Box::new(Computed { value, data_type: column.data_type }))
     }
 }

@@ -8,6 +8,7 @@ use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy};
 use crate::error::{Result, SqlError, state};
 use crate::sql::ColumnChange;
 use crate::values;
+use onrush_query::style::{self, Style};
 
 /// Whether the rows must be written anew for a change. A counter, too, goes on behind the numbers in the rows.
 pub(crate) fn rewrites(change: &ColumnChange) -> bool {
@@ -48,6 +49,17 @@ pub(crate) fn apply(
                 return Err(SqlError::new(state::DATATYPE_MISMATCH, message)
                     .with_hint("Add a column of the type, UPDATE it, and drop the old one."));
             }
+            // Rows are rewritten by a thread that is of no session.
+            let is_of_session = is_made_by_style(column.data_type, *data_type);
+            if is_of_session && *style::current() != Style::default() {
+                return Err(SqlError::not_supported(
+                    format!(
+                        "changing {} to {data_type} in a session with a timezone or a style of output",
+                        column.data_type
+                    ),
+                    "RESET timezone and the settings of output before.",
+                ));
+            }
             if is_identity(column) && !is_whole(*data_type) {
                 let message = "identity column type must be smallint, integer, or bigint";
                 return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
@@ -69,6 +81,16 @@ pub(crate) fn apply(
 
 fn is_generated(column: &ColumnDefinition) -> bool {
     matches!(column.default, DefaultValue::Generated(_))
+}
+
+/// Whether the settings of a session say what becomes of a value of another type.
+fn is_made_by_style(from: DataType, to: DataType) -> bool {
+    let of_time = |of| matches!(of, DataType::Date | DataType::Timestamp | DataType::TimestampTz);
+    let is_written = |of| matches!(of, DataType::Float32 | DataType::Float64 | DataType::Bytes);
+    let is_moved = (from == DataType::TimestampTz) != (to == DataType::TimestampTz);
+    of_time(from) && of_time(to) && is_moved
+        || from == DataType::TimestampTz && to == DataType::Time
+        || (of_time(from) || is_written(from)) && to.is_text()
 }
 
 fn is_identity(column: &ColumnDefinition) -> bool {

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::{Checked, check_order_item, check_wildcard, check_window, none};
 use crate::outer_calls::calls_outside_queries;
+use crate::syntax::range_of;
 
 /// Functions of windows that may be told what to do with NULL.
 const OF_NULLS: [&str; 5] = ["first_value", "last_value", "nth_value", "lag", "lead"];
@@ -114,14 +115,17 @@ pub(super) fn check(expression: &Expr, is_aggregate: &dyn Fn(&str) -> bool) -> C
 fn check_interval(interval: &Interval) -> Checked {
     let Interval {
         value: _is_visited,
-        leading_field: _is_taken,
-        leading_precision,
+        leading_field,
+        leading_precision: digits,
         last_field,
         fractional_seconds_precision,
     } = interval;
-    none(last_field.is_some(), "an interval of one field TO another")?;
-    let is_rounded = leading_precision.is_some() || fractional_seconds_precision.is_some();
-    none(is_rounded, "the precision of an interval")
+    let range = range_of(leading_field.as_ref(), last_field.as_ref());
+    none(range.is_none(), "an interval of these fields")?;
+    let is_of_seconds = matches!(leading_field, Some(DateTimeField::Second));
+    none(digits.is_some() && !is_of_seconds, "the precision of an interval without seconds")?;
+    let is_twice = digits.is_some() && fractional_seconds_precision.is_some();
+    none(is_twice, "an interval of two precisions")
 }
 
 fn check_call(call: &Function, is_aggregate: &dyn Fn(&str) -> bool) -> Checked {

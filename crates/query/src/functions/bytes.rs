@@ -119,7 +119,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// Bytes that are no character of ASCII by their octal numbers.
-fn escaped(bytes: &[u8]) -> String {
+pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {

@@ -148,28 +148,6 @@ function!(
 );
 
 function!(
-    /// `extract(epoch FROM interval)`.
-    epoch, "interval_epoch", &[INTERVAL], ArrowType::Decimal128(28, 6), |given| {
-        let [interval] = given else { return wrong_number() };
-        let seconds = unary::<_, _, Decimal128Type>(intervals(interval), |interval| {
-            Interval::from(interval).epoch_micros()
-        });
-        Ok(Arc::new(seconds.with_precision_and_scale(28, 6)?))
-    }
-);
-
-function!(
-    /// `extract(second FROM interval)`.
-    seconds, "interval_seconds", &[INTERVAL], ArrowType::Decimal128(28, 6), |given| {
-        let [interval] = given else { return wrong_number() };
-        let seconds = unary::<_, _, Decimal128Type>(intervals(interval), |interval| {
-            Interval::from(interval).second_micros()
-        });
-        Ok(Arc::new(seconds.with_precision_and_scale(28, 6)?))
-    }
-);
-
-function!(
     /// Text as an interval.
     read_interval, READ_INTERVAL, &[ArrowType::Utf8], INTERVAL, |given| {
         let [written] = given else { return wrong_number() };

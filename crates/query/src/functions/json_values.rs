@@ -10,7 +10,8 @@ use onrush_types::text::parse;
 use super::typed::{Given, TypedFunction};
 use crate::array::read_array;
 use crate::error::{QueryError, Result};
-use crate::text::written;
+use crate::style::{by_default, current, write_offset};
+use crate::text::{write_text_of, written, written_plainly};
 use crate::types::ColumnType;
 
 /// The array of JSON values in one array: what `json_agg` is made of.
@@ -176,19 +177,29 @@ fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result
                     out.push(',');
                 }
                 let item = match &item {
-                    Some(written) => crate::text::read_text(element, written)?,
+                    Some(written) => by_default(|| crate::text::read_text(element, written))?,
                     None => Value::Null,
                 };
                 write_json(&item, element.into(), out)?;
             }
             out.push(']');
         }
-        (Value::Timestamp(_), _) => quoted(&written(value).replacen(' ', "T", 1), out),
-        // The offset of UTC has its minutes here.
-        (Value::TimestampTz(_), _) => {
-            quoted(&format!("{}:00", written(value).replacen(' ', "T", 1)), out);
+        (Value::Date(_) | Value::Timestamp(_), _) => {
+            quoted(&written_plainly(value).replacen(' ', "T", 1), out);
         }
-        (other, _) => quoted(&written(other), out),
+        (Value::TimestampTz(micros), _) => {
+            let seconds = current().zone.offsets(*micros)?.seconds;
+            let local = Value::Timestamp(micros + i64::from(seconds) * 1_000_000);
+            let mut text = written_plainly(&local).replacen(' ', "T", 1);
+            // Memory takes what there is.
+            let _ = write_offset(seconds, true, &mut text);
+            quoted(&text, out);
+        }
+        (other, column) => {
+            let mut text = String::new();
+            write_text_of(other, column, &mut text)?;
+            quoted(&text, out);
+        }
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod checked;
 mod deviations;
 mod digest;
 mod exists;
+mod fields;
 mod group_sets;
 mod input_order;
 mod interval_sums;
@@ -16,6 +17,7 @@ mod json;
 mod json_parts;
 mod json_values;
 mod letters;
+mod made;
 mod numbers;
 mod numeric_functions;
 mod numeric_math;
@@ -33,6 +35,7 @@ mod typed;
 mod types;
 mod uuid;
 mod wide;
+mod zoned;
 
 use std::sync::{Arc, LazyLock};
 
@@ -48,6 +51,7 @@ use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
 pub(crate) use averages::numeric_average;
+pub(crate) use bytes::escaped;
 pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use deviations::numeric_deviation;
@@ -55,9 +59,7 @@ pub(crate) use exists::ExistsAsValue;
 pub(crate) use group_sets::GroupSets;
 pub(crate) use input_order::InputOrder;
 pub(crate) use interval_sums::interval_sum;
-pub(crate) use intervals::{
-    READ_INTERVAL, between, divided, epoch, read_interval, seconds, span, times,
-};
+pub(crate) use intervals::{READ_INTERVAL, between, divided, read_interval, span, times};
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
 pub(crate) use json_parts::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_KEY, JSON_ITEMS, JSON_ITEMS_TEXT,
@@ -76,12 +78,13 @@ pub(crate) use patterns::{
 pub(crate) use real_deviations::real_deviation;
 pub(crate) use real_sums::real_sum;
 pub(crate) use rounded::{product, quotient, quotient_of_scale};
-pub(crate) use session::{bind, bind_to_column};
+pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};
 pub(crate) use types::TYPE_OF;
 pub(crate) use wide::bigint_as_numeric;
+pub(crate) use zoned::ZonedCasts;
 
 /// All functions that statements can call by name.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
@@ -96,6 +99,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(bytes::all());
     all.extend(letters::all());
     all.extend(digest::all());
+    all.extend(fields::all());
+    all.extend(made::all());
     all.extend(numbers::all());
     all.extend(patterns::all());
     all.extend(quoting::all());

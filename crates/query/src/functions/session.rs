@@ -14,13 +14,14 @@ use datafusion::logical_expr::{
 };
 use onrush::{DataType, Value};
 
+use super::fields::is_of_fields;
+use super::zoned::{is_zoned, local, plain};
 use super::{SystemFunction, rewrite};
 use crate::error::QueryError;
 use crate::statement::Client;
+use crate::style::current;
 use crate::types::{ColumnType, arrow_type};
 use crate::values::scalar;
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Fact {
@@ -98,12 +99,12 @@ impl Fact {
 
     fn value(self, client: &Client, micros: i64) -> Value<'_> {
         match self {
-            Fact::Timestamp(DataType::Date) => {
-                Value::Date(i32::try_from(micros.div_euclid(MICROS_PER_DAY)).unwrap_or(i32::MAX))
+            Fact::Timestamp(DataType::TimestampTz) => Value::TimestampTz(micros),
+            // The clocks of the session tell what has no zone.
+            Fact::Timestamp(of) => {
+                let local = current().zone.local(micros).unwrap_or(micros);
+                of.timestamp(local).unwrap_or(Value::Null)
             }
-            Fact::Timestamp(DataType::Time) => Value::Time(micros.rem_euclid(MICROS_PER_DAY)),
-            Fact::Timestamp(DataType::Timestamp) => Value::Timestamp(micros),
-            Fact::Timestamp(_) => Value::TimestampTz(micros),
             Fact::Version => Value::from(&*client.version),
             Fact::Database => Value::from(&*client.database),
             Fact::Schema => {
@@ -148,9 +149,15 @@ pub(crate) fn bind_to_column(plan: LogicalPlan, timestamp: &Expr) -> Result<Logi
         match function.downcast_ref::<SessionFunction>().map(|function| function.fact) {
             Some(Fact::Timestamp(of)) => {
                 let wanted = arrow_type(ColumnType::Stored(of));
-                Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(timestamp.clone()), wanted))))
+                let told = match of {
+                    DataType::TimestampTz => timestamp.clone(),
+                    _ => local(timestamp.clone()),
+                };
+                Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(told), wanted))))
             }
-            None if call.func.signature().volatility != Volatility::Stable => {
+            None if call.func.signature().volatility != Volatility::Stable
+                || is_told_where_called(&call.func) =>
+            {
                 Ok(Transformed::no(inner))
             }
             _ => {
@@ -161,6 +168,11 @@ pub(crate) fn bind_to_column(plan: LogicalPlan, timestamp: &Expr) -> Result<Logi
         }
     };
     rewrite(plan, bound).data()
+}
+
+/// Whether a function asks for the session's zone when it is called, and not before.
+pub(crate) fn is_told_where_called(function: &ScalarUDF) -> bool {
+    is_zoned(function) || is_of_fields(function)
 }
 
 /// Puts the values that these functions have in this statement in their place.
@@ -180,6 +192,9 @@ fn constant(expression: Expr, client: &Client, micros: i64) -> Result<Transforme
             if let Some(bound) = function.and_then(|own| own.bound_to(client)) {
                 let call = ScalarFunction::new_udf(bound.into_udf(), call.args.clone());
                 return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+            }
+            if let Some(plain) = plain(call).filter(|_| current().zone.is_utc()) {
+                return Ok(Transformed::yes(plain));
             }
             inner.downcast_ref::<SessionFunction>().map(|function| function.fact)
         }

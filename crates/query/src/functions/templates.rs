@@ -11,6 +11,7 @@ use crate::interval::{Interval, MICROS_PER_DAY};
 use crate::pattern::{
     Broken, read_date, read_number, read_timestamp, write_number, write_timestamp,
 };
+use crate::style::current;
 use crate::timestamp::civil;
 use crate::types::{ColumnType, NUMERIC_SCALE};
 
@@ -47,11 +48,16 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
     let [value, Value::Text(pattern)] = given else { return Err(wrong_types("to_char")) };
     let number = |number: Decimal| write_number(pattern, number).map(Value::from);
-    let timestamp = |timestamp: Broken| write_timestamp(pattern, &timestamp).map(Value::from);
+    let timestamp = |timestamp: Broken<'_>| write_timestamp(pattern, &timestamp).map(Value::from);
+    let with_zone = |micros: i64| {
+        let offsets = current().zone.offsets(micros)?;
+        let local = micros + i64::from(offsets.seconds) * 1_000_000;
+        timestamp(Broken::timestamp(local, Some((offsets.seconds, &offsets.abbreviation)))?)
+    };
     match value {
-        Value::Timestamp(micros) => timestamp(Broken::timestamp(*micros, false)?),
-        Value::TimestampTz(micros) => timestamp(Broken::timestamp(*micros, true)?),
-        Value::Date(days) => timestamp(Broken::timestamp(i64::from(*days) * MICROS_PER_DAY, true)?),
+        Value::Timestamp(micros) => timestamp(Broken::timestamp(*micros, None)?),
+        Value::TimestampTz(micros) => with_zone(*micros),
+        Value::Date(days) => with_zone(current().zone.utc_of(i64::from(*days) * MICROS_PER_DAY)?),
         Value::Int16(value) => number((*value).into()),
         Value::Int32(value) => number((*value).into()),
         Value::Int64(value) => number((*value).into()),
@@ -68,7 +74,8 @@ fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
 fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
     let seconds = match given {
         [Value::Text(written), Value::Text(pattern)] => {
-            return Ok(Value::TimestampTz(read_timestamp(pattern, written)?));
+            let local = read_timestamp(pattern, written)?;
+            return Ok(Value::TimestampTz(current().zone.utc_of(local)?));
         }
         [Value::Int16(seconds)] => f64::from(*seconds),
         [Value::Int32(seconds)] => f64::from(*seconds),

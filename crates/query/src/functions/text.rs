@@ -13,9 +13,9 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 
 use crate::columns::ColumnBuilder;
-use crate::text::{read_text, write_text};
-use crate::types::{ColumnType, arrow_type, field, plain_type};
-use crate::values::{readable, value_at};
+use crate::text::{read_text, write_text_of};
+use crate::types::{ColumnType, arrow_type, field};
+use crate::values::{own_type, readable, value_at};
 
 /// Writes any value as text.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -62,14 +62,14 @@ impl ScalarUDFImpl for WriteText {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let given = readable(&given(&args)?)?;
-        let column = ColumnType::Stored(plain_type(given.data_type()));
+        let column = own_type(given.data_type());
         let mut written = StringBuilder::with_capacity(given.len(), given.len() * 16);
         for row in 0..given.len() {
             match value_at(&given, row, column)? {
                 Value::Null => written.append_null(),
                 value => {
                     // Into the builder; the value ends there.
-                    let _ = write_text(&value, &mut written);
+                    write_text_of(&value, column, &mut written)?;
                     written.append_value("");
                 }
             }

@@ -31,7 +31,7 @@ const NAME_WIDTH: usize = 9;
 
 /// A moment or an interval, broken down into what patterns ask for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Broken {
+pub(crate) struct Broken<'z> {
     year: i64,
     month: i64,
     day: i64,
@@ -39,12 +39,13 @@ pub(crate) struct Broken {
     micros: i64,
     /// None for an interval.
     date: Option<Date>,
-    is_with_zone: bool,
+    /// The offset, in seconds, and the abbreviation of its zone, if there is one.
+    zone: Option<(i32, &'z str)>,
 }
 
-impl Broken {
-    /// A moment in microseconds.
-    pub(crate) fn timestamp(micros: i64, is_with_zone: bool) -> Result<Broken> {
+impl<'z> Broken<'z> {
+    /// A timestamp in microseconds, as clocks show it.
+    pub(crate) fn timestamp(micros: i64, zone: Option<(i32, &'z str)>) -> Result<Broken<'z>> {
         let at = civil(micros)?;
         Ok(Broken {
             year: at.year().into(),
@@ -52,18 +53,18 @@ impl Broken {
             day: at.day().into(),
             micros: micros.rem_euclid(MICROS_PER_DAY),
             date: Some(at.date()),
-            is_with_zone,
+            zone,
         })
     }
 
-    pub(crate) fn interval(interval: Interval) -> Broken {
+    pub(crate) fn interval(interval: Interval) -> Broken<'z> {
         Broken {
             year: (interval.months / 12).into(),
             month: (interval.months % 12).into(),
             day: interval.days.into(),
             micros: interval.micros,
             date: None,
-            is_with_zone: false,
+            zone: None,
         }
     }
 
@@ -82,7 +83,7 @@ impl Broken {
 ///
 /// # Errors
 /// Words that intervals do not have, or that are not understood.
-pub(crate) fn write_timestamp(pattern: &str, timestamp: &Broken) -> Result<String> {
+pub(crate) fn write_timestamp(pattern: &str, timestamp: &Broken<'_>) -> Result<String> {
     let mut written = String::new();
     for node in parts(pattern)? {
         match node {
@@ -93,7 +94,7 @@ pub(crate) fn write_timestamp(pattern: &str, timestamp: &Broken) -> Result<Strin
     Ok(written)
 }
 
-fn write_field(field: &Field, timestamp: &Broken) -> Result<String> {
+fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
     let hour = timestamp.seconds() / 3600;
     let fraction = timestamp.micros.abs() % 1_000_000;
     let iso = || timestamp.date().map(Date::iso_week_date);
@@ -104,9 +105,8 @@ fn write_field(field: &Field, timestamp: &Broken) -> Result<String> {
         "A.D." | "B.C." => {
             return Ok(field.case.of(if timestamp.year > 0 { "A.D." } else { "B.C." }));
         }
-        "TZ" => return Ok(field.case.of(if timestamp.is_with_zone { "UTC" } else { "" })),
-        "TZH" | "OF" => return Ok("+00".to_owned()),
-        "TZM" => return Ok("00".to_owned()),
+        "TZ" => return Ok(field.case.of(timestamp.zone.map_or("", |(_, name)| name))),
+        "TZH" | "TZM" | "OF" => return Ok(write_zone(field.word, timestamp)),
         "DAY" | "DY" => {
             let name = WEEKDAYS
                 [usize::from(timestamp.date()?.weekday().to_monday_zero_offset().unsigned_abs())];
@@ -143,9 +143,14 @@ fn write_field(field: &Field, timestamp: &Broken) -> Result<String> {
         "IYY" => (i64::from(iso()?.year()) % 1000, 3),
         "IY" => (i64::from(iso()?.year()) % 100, 2),
         "I" => (i64::from(iso()?.year()) % 10, 1),
+        "CC" if timestamp.date.is_none() => (timestamp.year / 100, 2),
         "CC" => ((timestamp.year + 99) / 100, 2),
         "Q" => ((timestamp.date()?.month() as i64 - 1) / 3 + 1, 0),
         "MM" => (timestamp.month, 2),
+        // All days that an interval has, about.
+        "DDD" if timestamp.date.is_none() => {
+            ((timestamp.year * 12 + timestamp.month) * 30 + timestamp.day, 3)
+        }
         "DDD" => (timestamp.date()?.day_of_year().into(), 3),
         "DD" => (timestamp.day, 2),
         "D" => (i64::from(timestamp.date()?.weekday().to_sunday_one_offset()), 0),
@@ -170,6 +175,17 @@ fn write_field(field: &Field, timestamp: &Broken) -> Result<String> {
         Some(case) => digits + &case.of(ordinal(number)),
         None => digits,
     })
+}
+
+fn write_zone(word: &str, timestamp: &Broken<'_>) -> String {
+    let seconds = timestamp.zone.map_or(0, |(seconds, _)| seconds);
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let (hours, minutes) = (seconds.abs() / 3600, seconds.abs() / 60 % 60);
+    match word {
+        "TZM" => format!("{minutes:02}"),
+        "OF" if minutes != 0 => format!("{sign}{hours:02}:{minutes:02}"),
+        _ => format!("{sign}{hours:02}"),
+    }
 }
 
 fn name_of(field: &Field, name: &str, is_short: bool) -> String {
@@ -350,9 +366,15 @@ fn read_field<'t>(
             read.micros = micros;
             rest
         }
-        "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+        word @ ("US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6") => {
             let (micros, rest) = fraction(6)?;
-            read.micros = micros;
+            if text.len() - rest.len() > 6 {
+                return Err(out_of_range());
+            }
+            // Of as many digits as the pattern has.
+            let kept = word.strip_prefix("FF").and_then(|kept| kept.parse().ok());
+            let unit = 10i64.pow(6 - kept.unwrap_or(6u32).min(6));
+            read.micros = (micros + unit / 2) / unit * unit;
             rest
         }
         word => {

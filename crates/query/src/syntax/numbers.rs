@@ -1,4 +1,4 @@
-//! Constants of numbers and time zones.
+//! Constants of numbers.
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Value};
 
@@ -22,12 +22,4 @@ pub(super) fn read_digits(constant: &mut Expr) {
     {
         *constant = Expr::value(Value::SingleQuotedString(digits.clone()));
     }
-}
-
-/// The only time zone there is.
-pub(super) fn is_utc(zone: &Expr) -> bool {
-    let Expr::Value(value) = zone else { return false };
-    let Value::SingleQuotedString(name) = &value.value else { return false };
-    let names = ["utc", "gmt", "z", "etc/utc", "+00", "+00:00"];
-    names.iter().any(|known| name.eq_ignore_ascii_case(known))
 }

@@ -1,28 +1,114 @@
 //! Intervals as DataFusion reads them, and functions that take today where nothing is said.
 
+use std::ops::ControlFlow;
+
+use datafusion::arrow::datatypes::IntervalMonthDayNano;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval, Value,
+    BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Interval, IntervalFields, Query, Value, visit_expressions_mut,
 };
 
 use super::call_of;
 use crate::functions::READ_INTERVAL;
 use crate::interval;
+use crate::interval_text::{self, Range};
 
 /// Writes a constant interval in units that stand alone. One that is none becomes a call, which
 /// tells why.
 pub(super) fn written_plainly(interval: &mut Interval) -> Option<Expr> {
-    let unit = interval.leading_field.take();
+    let range = range_of(interval.leading_field.as_ref(), interval.last_field.as_ref());
+    let digits = interval.leading_precision.or(interval.fractional_seconds_precision);
+    let range = range.unwrap_or_default();
     let text = text_of(interval)?;
-    if let Some(unit) = unit {
-        *text = format!("{text} {unit}");
-    }
-    match interval::Interval::parse(text) {
-        Ok(read) => {
-            *text = plain(read);
+    match interval_text::read(text, range) {
+        // DataFusion counts in nanoseconds.
+        Ok(read) if IntervalMonthDayNano::try_from(read).is_ok() => {
+            *text = plain(range.cut(read, digits_of(digits)));
+            interval.leading_field = None;
+            interval.last_field = None;
+            interval.leading_precision = None;
+            interval.fractional_seconds_precision = None;
             None
         }
-        Err(_) => Some(call_of(READ_INTERVAL, [(*interval.value).clone()])),
+        _ => Some(call_of(READ_INTERVAL, [(*interval.value).clone()])),
     }
+}
+
+/// A constant that is cast to an interval of some fields, or with so many digits of seconds.
+pub(super) fn of_fields(
+    constant: &Expr,
+    fields: Option<&IntervalFields>,
+    digits: Option<u64>,
+) -> Option<Expr> {
+    let value = match constant {
+        Expr::Value(_) => constant.clone(),
+        Expr::Interval(known) => (*known.value).clone(),
+        _ => return None,
+    };
+    let mut interval = Interval {
+        value: Box::new(value),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    };
+    let range = fields.map(range_of_type).unwrap_or_default();
+    let text = text_of(&mut interval)?;
+    let read = interval_text::read(text, range);
+    Some(match read {
+        Ok(read) => {
+            *text = plain(range.cut(read, digits_of(digits)));
+            Expr::Interval(interval)
+        }
+        Err(_) => call_of(READ_INTERVAL, [*interval.value]),
+    })
+}
+
+fn digits_of(digits: Option<u64>) -> Option<u32> {
+    digits.and_then(|digits| u32::try_from(digits).ok())
+}
+
+fn range_of_type(fields: &IntervalFields) -> Range {
+    match fields {
+        IntervalFields::Year => Range::Year,
+        IntervalFields::Month => Range::Month,
+        IntervalFields::Day => Range::Day,
+        IntervalFields::Hour => Range::Hour,
+        IntervalFields::Minute => Range::Minute,
+        IntervalFields::Second => Range::Second,
+        IntervalFields::YearToMonth => Range::YearToMonth,
+        IntervalFields::DayToHour => Range::DayToHour,
+        IntervalFields::DayToMinute => Range::DayToMinute,
+        IntervalFields::DayToSecond => Range::DayToSecond,
+        IntervalFields::HourToMinute => Range::HourToMinute,
+        IntervalFields::HourToSecond => Range::HourToSecond,
+        IntervalFields::MinuteToSecond => Range::MinuteToSecond,
+    }
+}
+
+/// The fields from one to another; none if there are no such intervals.
+pub(crate) fn range_of(
+    first: Option<&DateTimeField>,
+    last: Option<&DateTimeField>,
+) -> Option<Range> {
+    use DateTimeField::{Day, Hour, Minute, Month, Second, Year};
+    Some(match (first, last) {
+        (None, None) => Range::All,
+        (Some(Year), None) => Range::Year,
+        (Some(Month), None) => Range::Month,
+        (Some(Day), None) => Range::Day,
+        (Some(Hour), None) => Range::Hour,
+        (Some(Minute), None) => Range::Minute,
+        (Some(Second), None) => Range::Second,
+        (Some(Year), Some(Month)) => Range::YearToMonth,
+        (Some(Day), Some(Hour)) => Range::DayToHour,
+        (Some(Day), Some(Minute)) => Range::DayToMinute,
+        (Some(Day), Some(Second)) => Range::DayToSecond,
+        (Some(Hour), Some(Minute)) => Range::HourToMinute,
+        (Some(Hour), Some(Second)) => Range::HourToSecond,
+        (Some(Minute), Some(Second)) => Range::MinuteToSecond,
+        _ => return None,
+    })
 }
 
 /// A constant interval with a minus in front, which DataFusion would take for one of its first unit.
@@ -43,6 +129,69 @@ fn text_of(interval: &mut Interval) -> Option<&mut String> {
 fn plain(interval: interval::Interval) -> String {
     let interval::Interval { months, days, micros } = interval;
     format!("{months} months {days} days {micros} microseconds")
+}
+
+/// The unit of EXTRACT as it was written, in lower case.
+pub(super) fn unit_name(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(name) => name.value.to_lowercase(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// The parts of `make_interval` by their names, in their order.
+const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+
+/// Puts the parts of intervals that are given by name in their places, with zeros between them.
+pub(super) fn place_parts(query: &mut Query) {
+    let _: ControlFlow<()> = visit_expressions_mut(query, |expression| {
+        if let Expr::Function(call) = expression
+            && call.name.to_string().eq_ignore_ascii_case("make_interval")
+            && let FunctionArguments::List(given) = &mut call.args
+            && let Some(placed) = placed(&given.args)
+        {
+            given.args = placed;
+        }
+        ControlFlow::Continue(())
+    });
+}
+
+/// None where no part has a name, or one that there is not.
+fn placed(given: &[FunctionArg]) -> Option<Vec<FunctionArg>> {
+    let zero = || FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(number("0"))));
+    let mut placed = Vec::new();
+    let mut has_names = false;
+    for (at, argument) in given.iter().enumerate() {
+        let (place, value) = match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+                left,
+                op: BinaryOperator::Assignment,
+                right,
+            })) => {
+                has_names = true;
+                let Expr::Identifier(name) = &**left else { return None };
+                let name = name.value.to_lowercase();
+                let place = PARTS.iter().position(|part| *part == name)?;
+                (place, FunctionArgExpr::Expr((**right).clone()))
+            }
+            FunctionArg::Unnamed(value) => (at, value.clone()),
+            FunctionArg::Named { name, arg, .. } => {
+                has_names = true;
+                let name = name.value.to_lowercase();
+                (PARTS.iter().position(|part| *part == name)?, arg.clone())
+            }
+            FunctionArg::ExprNamed { .. } => return None,
+        };
+        if placed.len() <= place {
+            placed.resize_with(place + 1, zero);
+        }
+        placed[place] = FunctionArg::Unnamed(value);
+    }
+    has_names.then_some(placed)
+}
+
+fn number(digits: &str) -> Value {
+    Value::Number(digits.to_owned(), false)
 }
 
 /// `age(moment)` is the age today.

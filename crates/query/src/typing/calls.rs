@@ -2,94 +2,21 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::functions::unicode::rpad;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
-use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, WindowFunctionDefinition,
-};
+use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition};
 use onrush::DataType;
 
 use crate::error::QueryError;
 use crate::functions::{
-    LOGARITHM, POSITIVE, bigint_as_numeric, epoch, named, numeric_average, numeric_deviation,
-    octet_length, real_deviation, real_sum, round_to_even, seconds, text_function,
+    LOGARITHM, POSITIVE, bigint_as_numeric, named, numeric_average, numeric_deviation,
+    octet_length, real_deviation, real_sum, round_to_even, text_function,
 };
 use crate::interval::Interval;
 use crate::types::{ColumnType, column_type};
-
-/// `extract(second FROM moment)` with what is behind the point, which DataFusion leaves out, and the
-/// same of milliseconds.
-pub(super) fn fractions_too(call: ScalarFunction, schema: &DFSchema) -> Expr {
-    let [Expr::Literal(part, _), timestamp] = call.args.as_slice() else {
-        return Expr::ScalarFunction(call);
-    };
-    let is_timestamp =
-        matches!(timestamp.get_type(schema), Ok(ArrowType::Timestamp(..) | ArrowType::Time64(_)));
-    let part = part.try_as_str().flatten().map(str::to_lowercase);
-    let part = part.as_deref();
-    if part == Some("epoch") {
-        return seconds_since_epoch(timestamp, schema).unwrap_or(Expr::ScalarFunction(call));
-    }
-    if matches!(timestamp.get_type(schema), Ok(ArrowType::Interval(_)))
-        && let Some(seconds) = seconds_of_interval(part, timestamp)
-    {
-        return seconds;
-    }
-    let unit = match part {
-        Some("second" | "seconds") if is_timestamp => ScalarValue::Decimal128(Some(1), 6, 6),
-        Some("millisecond" | "milliseconds") if is_timestamp => {
-            ScalarValue::Decimal128(Some(1), 3, 3)
-        }
-        _ => return Expr::ScalarFunction(call),
-    };
-    let microseconds = Expr::Literal(ScalarValue::from("microsecond"), None);
-    let args = vec![microseconds, timestamp.clone()];
-    let whole = Expr::ScalarFunction(ScalarFunction { args, ..call });
-    let whole = Cast::new(Box::new(whole), ArrowType::Decimal128(8, 0));
-    Expr::BinaryExpr(BinaryExpr::new(
-        Box::new(Expr::Cast(whole)),
-        Operator::Multiply,
-        Box::new(Expr::Literal(unit, None)),
-    ))
-}
-
-/// Seconds or milliseconds of an interval; none for another part.
-fn seconds_of_interval(part: Option<&str>, interval: &Expr) -> Option<Expr> {
-    let seconds = Expr::ScalarFunction(ScalarFunction::new_udf(seconds(), vec![interval.clone()]));
-    match part? {
-        "second" | "seconds" => Some(seconds),
-        "millisecond" | "milliseconds" => {
-            let thousand = Expr::Literal(ScalarValue::Decimal128(Some(1000), 4, 0), None);
-            let product =
-                BinaryExpr::new(Box::new(seconds), Operator::Multiply, Box::new(thousand));
-            let milliseconds = ArrowType::Decimal128(28, 3);
-            Some(Expr::Cast(Cast::new(Box::new(Expr::BinaryExpr(product)), milliseconds)))
-        }
-        _ => None,
-    }
-}
-
-/// `extract(epoch FROM ...)` with six digits behind the point; none of what has no time of day.
-fn seconds_since_epoch(of: &Expr, schema: &DFSchema) -> Option<Expr> {
-    match of.get_type(schema) {
-        Ok(ArrowType::Interval(_)) => {
-            Some(Expr::ScalarFunction(ScalarFunction::new_udf(epoch(), vec![of.clone()])))
-        }
-        Ok(ArrowType::Timestamp(..)) => {
-            let timestamp = ArrowType::Timestamp(TimeUnit::Microsecond, None);
-            let timestamp = Expr::Cast(Cast::new(Box::new(of.clone()), timestamp));
-            let micros = Expr::Cast(Cast::new(Box::new(timestamp), ArrowType::Int64));
-            let micros = Expr::Cast(Cast::new(Box::new(micros), ArrowType::Decimal128(19, 0)));
-            let unit = Expr::Literal(ScalarValue::Decimal128(Some(1), 6, 6), None);
-            let product = BinaryExpr::new(Box::new(micros), Operator::Multiply, Box::new(unit));
-            Some(Expr::BinaryExpr(product))
-        }
-        _ => None,
-    }
-}
 
 /// A logarithm of numbers above zero; of others DataFusion makes what is no number.
 pub(super) fn logarithm(mut call: ScalarFunction) -> Result<Expr> {
@@ -154,6 +81,14 @@ pub(super) fn joined(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     Expr::ScalarFunction(call)
 }
 
+/// Intervals and arrays as the text that is shown of them; further inside they are text of one style.
+pub(super) fn written(given: &mut Expr, schema: &DFSchema) {
+    if matches!(given.get_type(schema), Ok(ArrowType::Interval(_) | ArrowType::List(_))) {
+        let value = vec![std::mem::take(given)];
+        *given = Expr::ScalarFunction(ScalarFunction::new_udf(text_function(), value));
+    }
+}
+
 /// The length of bytes is their number, whatever they would be as text.
 ///
 /// # Errors
@@ -170,26 +105,15 @@ pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(ScalarFunction { func, args: call.args }))
 }
 
-/// A date has no time of day to take a part of.
-pub(super) fn check_part(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
-    let [Expr::Literal(part, _), date] = call.args.as_slice() else { return Ok(()) };
-    let part = part.try_as_str().flatten().map(str::to_lowercase).unwrap_or_default();
-    let is_of_day = ["hour", "minute", "second", "millisecond", "microsecond"]
-        .contains(&part.strip_suffix('s').unwrap_or(&part));
-    if !is_of_day || !date.get_type(schema).is_ok_and(|own| own == ArrowType::Date32) {
-        return Ok(());
-    }
-    let message = format!("unit \"{part}\" not supported for type date");
-    Err(QueryError::refused("0A000", message).into())
-}
-
 /// The width of the bins of `date_bin` is more than nothing, and of one length.
 pub(super) fn check_stride(call: &ScalarFunction) -> Result<()> {
     let stride = match call.args.first() {
-        Some(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(stride)), _)) => *stride,
+        Some(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(stride)), _)) => {
+            Interval::from(*stride)
+        }
+        Some(Expr::Literal(ScalarValue::Utf8(Some(written)), _)) => Interval::parse(written)?,
         _ => return Ok(()),
     };
-    let stride = Interval::from(stride);
     if stride.months != 0 {
         let message = "timestamps cannot be binned into intervals containing months or years";
         return Err(QueryError::refused("0A000", message).into());

@@ -1,18 +1,25 @@
 //! Operators of intervals, where DataFusion has none or others than PostgreSQL.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use onrush::DataType;
 
 use super::call;
 use crate::error::QueryError;
-use crate::functions::{between, divided, interval_sum, span, times};
+use crate::functions::{between, divided, interval_sum, named, span, times};
+use crate::types::{ColumnType, arrow_type};
 
 /// Plans an operator that has an interval on a side, or gives one.
-pub(super) fn planned(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
+pub(super) fn planned(
+    expr: RawBinaryExpr,
+    schema: &DFSchema,
+) -> Result<PlannerResult<RawBinaryExpr>> {
     use BinaryOperator as Op;
     let (left, right) = (Kind::of(&expr.left, schema), Kind::of(&expr.right, schema));
     let RawBinaryExpr { op, left: one, right: other } = &expr;
@@ -21,18 +28,19 @@ pub(super) fn planned(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<R
         // Days between two dates are a number.
         (Kind::Timestamp, Op::Minus, Kind::Timestamp | Kind::Date)
         | (Kind::Date, Op::Minus, Kind::Timestamp) => {
-            call(between(), vec![timestamp(one), timestamp(other)])
+            let [one, other] = in_utc([one, other], schema)?;
+            call(between(), vec![one, other])
         }
         (Kind::Interval, Op::Multiply, Kind::Number) => call(times(), vec![one, float(other)]),
         (Kind::Number, Op::Multiply, Kind::Interval) => call(times(), vec![other, float(one)]),
         (Kind::Interval, Op::Divide, Kind::Number) => call(divided(), vec![one, float(other)]),
         (Kind::Interval, op, Kind::Interval) => match comparison(op) {
             Some(op) => binary(call(span(), vec![one]), op, call(span(), vec![other])),
-            None => return PlannerResult::Original(expr),
+            None => return Ok(PlannerResult::Original(expr)),
         },
-        _ => return PlannerResult::Original(expr),
+        _ => return Ok(PlannerResult::Original(expr)),
     };
-    PlannerResult::Planned(planned)
+    Ok(PlannerResult::Planned(planned))
 }
 
 /// Intervals that are compared, as what they are compared by.
@@ -99,9 +107,24 @@ fn comparison(operator: &BinaryOperator) -> Option<Operator> {
     })
 }
 
-fn timestamp(expression: Expr) -> Expr {
-    let timestamp = ArrowType::Timestamp(TimeUnit::Microsecond, None);
-    Expr::Cast(Cast::new(Box::new(expression), timestamp))
+/// Timestamps without a zone; if there is one with a zone, both as clocks in UTC show them.
+fn in_utc(both: [Expr; 2], schema: &DFSchema) -> Result<[Expr; 2]> {
+    let has_zone =
+        |one: &Expr| matches!(one.get_type(schema), Ok(ArrowType::Timestamp(_, Some(_))));
+    let is_with_zone = both.iter().any(has_zone);
+    let to = match is_with_zone {
+        true => arrow_type(ColumnType::Stored(DataType::TimestampTz)),
+        false => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+    };
+    let at_zone = named("timezone")?;
+    Ok(both.map(|one| {
+        let one = match has_zone(&one) {
+            true => one,
+            false => Expr::Cast(Cast::new(Box::new(one), to.clone())),
+        };
+        let utc = Expr::Literal(ScalarValue::from("UTC"), None);
+        if is_with_zone { call(Arc::clone(&at_zone), vec![utc, one]) } else { one }
+    }))
 }
 
 fn float(expression: Expr) -> Expr {

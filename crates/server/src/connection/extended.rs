@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use onrush_query::ColumnType;
+use onrush_query::style::Style;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -34,6 +35,8 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     /// The schemas where its tables were looked for.
     path: Arc<[String]>,
+    /// How its constants were read.
+    style: Arc<Style>,
     /// The type of each parameter.
     pub(super) oids: Arc<[u32]>,
 }
@@ -101,7 +104,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return None;
         }
         let known = self.known.get(text, oids, self.backend.definitions_version())?;
-        (!known.is_stale(&self.backend)).then(|| Arc::clone(known))
+        // Constants in it were read as the session's style said then.
+        let is_same_style = *known.style == *self.backend.settings.style;
+        (is_same_style && !known.is_stale(&self.backend)).then(|| Arc::clone(known))
     }
 
     fn prepare_new(
@@ -183,7 +188,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let path = Arc::clone(&self.backend.settings.path);
         let (text, parsed_bytes) = text;
         let oids = parameters.into_oids()?.into();
-        Ok(Prepared { parsed, text, parsed_bytes, plan, path, oids })
+        let style = Arc::clone(&self.backend.settings.style);
+        Ok(Prepared { parsed, text, parsed_bytes, plan, path, style, oids })
     }
 
     pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {

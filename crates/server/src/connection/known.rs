@@ -39,7 +39,7 @@ impl KnownPlans {
         version: u64,
         prepared: &Arc<Prepared>,
     ) {
-        if text.len() > TEXT_BYTES_MAX {
+        if text.len() > TEXT_BYTES_MAX || tells_the_day(text) {
             return;
         }
         if self.by_text.len() >= PLANS_MAX && !self.by_text.contains_key(text) {
@@ -57,4 +57,10 @@ impl KnownPlans {
     pub(super) fn clear(&mut self) {
         self.by_text.clear();
     }
+}
+
+/// Whether a constant may have been read by the clock, so that it means something else later.
+fn tells_the_day(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["'now", "today", "tomorrow", "yesterday"].iter().any(|word| lower.contains(word))
 }

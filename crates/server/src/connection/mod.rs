@@ -33,10 +33,12 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 use onrush_fault::{Fault, planted};
+use onrush_query::style;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
 };
+use pgwire::messages::startup::ParameterStatus;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
@@ -96,6 +98,9 @@ struct Connection<S> {
     cursors: Cursors,
     /// After an error in the extended protocol everything up to the next Sync is left out.
     skips_to_sync: bool,
+    /// What the client was told of settings, and after how many of their changes.
+    told: Vec<(&'static str, String)>,
+    told_revision: u64,
     shared: Arc<Shared>,
 }
 
@@ -254,12 +259,17 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         portals: Portals::default(),
         cursors: Cursors::default(),
         skips_to_sync: false,
+        told_revision: 0,
+        told: Vec::new(),
         shared: Arc::clone(shared),
     };
     tracing::debug!(number, user = name, "a client has come");
-    startup::welcome(&mut connection.wire, &connection.backend.settings, number, secret);
+    connection.told = connection.backend.settings.reported();
+    connection.told_revision = connection.backend.settings.revision();
+    startup::welcome(&mut connection.wire, &connection.told, number, secret);
     connection.ready();
-    let Err(stop) = connection.converse().await else { return Ok(()) };
+    let style = Arc::clone(&connection.backend.settings.style);
+    let Err(stop) = style::scoped(style, connection.converse()).await else { return Ok(()) };
     tracing::debug!(number, "a client has gone");
     match stop {
         Stop::Closed => Ok(()),
@@ -325,6 +335,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Handles a message that nothing is waited for, and gives back one that may have to wait.
     fn handle_at_once(&mut self, frame: Frame) -> std::result::Result<Option<Frame>, Stop> {
+        style::set_current(&self.backend.settings.style);
         let outcome = match frame.kind {
             kind if self.skips_to_sync && !matches!(kind, b'S' | b'X') => Ok(()),
             // What is left of a COPY that has failed.
@@ -413,7 +424,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.backend.end_temporaries();
         }
         self.backend.end_locks();
+        self.tell_settings();
         self.wire.put(&ReadyForQuery::new(self.backend.status()));
+    }
+
+    /// What the client was told at its beginning, where it is otherwise now.
+    fn tell_settings(&mut self) {
+        if self.told_revision == self.backend.settings.revision() {
+            return;
+        }
+        self.told_revision = self.backend.settings.revision();
+        let now = self.backend.settings.reported();
+        for (setting, before) in now.iter().zip(&self.told) {
+            if setting != before {
+                self.wire.put(&ParameterStatus::new(setting.0.to_owned(), setting.1.clone()));
+            }
+        }
+        self.told = now;
     }
 
     fn notices(&mut self) {
@@ -462,6 +489,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn run_text(&mut self, parsed: Parsed, text: &Arc<str>) -> std::result::Result<(), Stop> {
+        style::set_current(&self.backend.settings.style);
         self.backend.begin_statement(text);
         // It is not kept, so what it takes is asked for with the whole text.
         let text = (Arc::clone(text), 0);
@@ -542,8 +570,7 @@ fn data_row(
         if formats.is_binary(index) {
             values::binary(value, column.column_type, output)?;
         } else {
-            // Memory takes what there is.
-            let _ = values::write_text(value, output);
+            values::write_text_of(value, column.column_type, output)?;
         }
         let length = i32::try_from(output.len() - at - 4).map_err(|_| too_long())?;
         output[at..at + 4].copy_from_slice(&length.to_be_bytes());

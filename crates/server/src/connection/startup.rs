@@ -86,9 +86,6 @@ pub(super) fn apply(parameters: &BTreeMap<String, String>, settings: &mut Settin
                 }
             }
             name if name.starts_with("_pq_.") => {}
-            // Some drivers send that of their machine always. They are told that here it is UTC, and
-            // every moment goes out with its offset.
-            name if name.eq_ignore_ascii_case("timezone") => {}
             name => settings.set(&name.to_lowercase(), Some(value)).map_err(SqlError::fatal)?,
         }
     }
@@ -106,13 +103,13 @@ fn options(text: &str) -> Vec<(String, String)> {
 /// Tells the client that it is in.
 pub(super) fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     wire: &mut Wire<S>,
-    settings: &Settings,
+    told: &[(&'static str, String)],
     number: i32,
     secret: i32,
 ) {
     wire.put(&Authentication::Ok);
-    for (name, value) in settings.reported() {
-        wire.put(&ParameterStatus::new(name.to_owned(), value));
+    for (name, value) in told {
+        wire.put(&ParameterStatus::new((*name).to_owned(), value.clone()));
     }
     wire.put(&BackendKeyData::new(number, SecretKey::I32(secret)));
 }

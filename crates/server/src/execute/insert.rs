@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use onrush::{Row, Table, Transaction, Value};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Row, Table, Transaction, Value};
 use onrush_query::RowValues;
+use onrush_query::style::is_in_utc;
 
 use super::returning::{Returner, answer};
 use super::transaction::Work;
@@ -70,6 +71,7 @@ impl Backend {
 
     /// All or none. In a transaction others that insert the same keys wait for its end, and this one for theirs.
     fn insert_values<'v>(&mut self, table: &Table, rows: &[&'v [Value<'v>]]) -> Result<()> {
+        rows.iter().try_for_each(|row| check_clock(table, row))?;
         if let Work::Idle(session) = &mut self.work {
             let inserted = as_caller(&self.sequences, || match rows {
                 [row] => Ok(session.insert(table, row)?),
@@ -90,8 +92,9 @@ impl Backend {
     pub(crate) fn insert_rows<'v>(
         &mut self,
         table: &Table,
-        rows: impl IntoIterator<Item = &'v [Value<'v>]>,
+        rows: impl IntoIterator<Item = &'v [Value<'v>]> + Clone,
     ) -> Result<()> {
+        rows.clone().into_iter().try_for_each(|row| check_clock(table, row))?;
         as_caller(&self.sequences, || match &mut self.work {
             Work::Idle(session) => Ok(session.insert_many(table, rows)?),
             Work::Open(open) => open.with_dependent_mut(|_, transaction| {
@@ -164,6 +167,35 @@ struct Way<'p> {
     returner: Returner,
 }
 
+/// The engine tells defaults by the clock of UTC, whatever the session's zone is.
+///
+/// # Errors
+/// A default in the row that would be another one by the session's clock.
+fn check_clock(table: &Table, row: &[Value<'_>]) -> Result<()> {
+    if is_in_utc() {
+        return Ok(());
+    }
+    let of_clock = |column: &ColumnDefinition| match &column.default {
+        DefaultValue::Now => column.data_type != DataType::TimestampTz,
+        // What it is made of is not known here, only that the engine evaluates it.
+        DefaultValue::Expression(computed) => {
+            let lower = computed.expression.to_lowercase();
+            let words = ["now(", "current_", "local", "timestamp", "date"];
+            computed.form.is_some() && words.iter().any(|word| lower.contains(word))
+        }
+        _ => false,
+    };
+    let columns = table.definition().columns().iter().zip(row);
+    let mut left_out = columns.filter(|(_, value)| matches!(value, Value::Default));
+    match left_out.find(|(column, _)| of_clock(column)) {
+        None => Ok(()),
+        Some((column, _)) => Err(SqlError::not_supported(
+            format!("the default of column {:?} in a session of another time zone", column.name),
+            "Give a value, or SET timezone = 'UTC'.",
+        )),
+    }
+}
+
 /// What a statement has written so far.
 #[derive(Default)]
 struct Written {
@@ -185,6 +217,7 @@ impl Written {
         way: &Way<'_>,
         row: &[Value<'_>],
     ) -> Result<()> {
+        check_clock(&way.plan.table, row)?;
         if self.is_placed(transaction, way, row)? {
             self.count += 1;
             let (key, value) = transaction.last_row();

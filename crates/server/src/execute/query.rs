@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onrush::{DataType, Database, Row, Snapshot, Value};
-use onrush_query::{Client, QueryEngine, RowValues, Rows, SessionSettings, Statement, Want};
+use onrush_query::{
+    Client, ColumnType, QueryColumn, QueryEngine, RowValues, Rows, SessionSettings, Statement, Want,
+};
 use tokio::runtime::Handle;
 
 use super::transaction::Work;
@@ -17,6 +19,7 @@ use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::text_column;
 use crate::sql::{Bound, Computed, Lookup, QueryPlan, unix_micros};
+use crate::values;
 
 impl Backend {
     pub(super) fn query(
@@ -164,7 +167,8 @@ impl Finder {
         let mut rows = self.start(plan, bound, Want::Rows, snapshot)?;
         tokio::task::block_in_place(|| {
             while Handle::current().block_on(self.patience.wait(&mut rows))? {
-                while let Some(row) = rows.next_here()? {
+                while let Some(mut row) = rows.next_here()? {
+                    in_style(&mut row, plan.query.columns())?;
                     if use_row(row)?.is_break() {
                         return Ok(());
                     }
@@ -174,6 +178,19 @@ impl Finder {
             Ok(())
         })
     }
+}
+
+/// Intervals and arrays are text of the default style; what keeps them as text has them as they are shown.
+fn in_style(row: &mut Row, columns: &[QueryColumn]) -> Result<()> {
+    for (value, column) in row.iter_mut().zip(columns) {
+        let is_text = matches!(column.column_type, ColumnType::Interval | ColumnType::Array(_));
+        if is_text && !value.is_null() {
+            let mut text = String::new();
+            values::write_text_of(value, column.column_type, &mut text)?;
+            *value = Value::from(text);
+        }
+    }
+    Ok(())
 }
 
 fn parameters<'b>(types: &[DataType], bound: &'b Bound) -> Result<Vec<Value<'b>>> {

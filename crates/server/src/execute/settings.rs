@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use onrush_query::style::{Style, Unsuitable};
 
 use super::planner_settings;
 use super::setting_values::{bad_value, boolean, duration, on_or_off, shown};
@@ -38,7 +41,6 @@ const NOTED: &[(&str, &str)] = &[
 /// first. Any other would change answers, and is refused.
 const CHOICES: &[(&str, &[(&str, &str)])] = &[
     ("backslash_quote", &[("safe_encoding", "safe_encoding")]),
-    ("bytea_output", &[("hex", "hex")]),
     ("client_encoding", &[("utf8", "UTF8"), ("unicode", "UTF8")]),
     (
         "client_min_messages",
@@ -55,38 +57,15 @@ const CHOICES: &[(&str, &[(&str, &str)])] = &[
             ("error", "error"),
         ],
     ),
-    (
-        "datestyle",
-        &[
-            ("iso, mdy", "ISO, MDY"),
-            ("iso", "ISO, MDY"),
-            ("mdy", "ISO, MDY"),
-            // No date is read that would be another one in another order.
-            ("iso, dmy", "ISO, DMY"),
-            ("dmy", "ISO, DMY"),
-            ("iso, ymd", "ISO, YMD"),
-            ("ymd", "ISO, YMD"),
-        ],
-    ),
     ("default_table_access_method", &[("onrush", "onrush")]),
     ("default_tablespace", &[("", "")]),
-    ("extra_float_digits", &[("1", "1"), ("2", "2"), ("3", "3")]),
-    ("intervalstyle", &[("postgres", "postgres")]),
     // psql's \password asks for it, and makes the verifier itself.
     ("password_encryption", &[("scram-sha-256", "scram-sha-256")]),
     ("standard_conforming_strings", &[("on", "on"), ("true", "on"), ("yes", "on"), ("1", "on")]),
-    (
-        "timezone",
-        &[
-            ("utc", "UTC"),
-            ("gmt", "UTC"),
-            ("etc/utc", "UTC"),
-            ("0", "UTC"),
-            ("+00", "UTC"),
-            ("+00:00", "UTC"),
-        ],
-    ),
 ];
+
+/// How often settings were changed, of all sessions together.
+static REVISIONS: AtomicU64 = AtomicU64::new(1);
 
 /// What a session begins with, and goes back to by RESET.
 #[derive(Debug, Default)]
@@ -138,6 +117,10 @@ pub(crate) struct Settings {
     isolation_by_default: Isolation,
     /// Whether the transaction has done something: what it sees and whether it may write stays as it is.
     pub(super) has_begun: bool,
+    /// How values are written as text, and the time zone.
+    pub(crate) style: Arc<Style>,
+    /// A number that no other state of settings has.
+    revision: u64,
     noted: BTreeMap<String, String>,
     defaults: Arc<Defaults>,
     /// The schemas of `search_path`, whether they are there or not.
@@ -168,6 +151,8 @@ impl Settings {
             isolation: Isolation::default(),
             isolation_by_default: Isolation::default(),
             has_begun: false,
+            style: Arc::default(),
+            revision: 0,
             noted: BTreeMap::new(),
             before: None,
             local: Vec::new(),
@@ -334,8 +319,14 @@ impl Settings {
         self.path = self.defaults.path(schemas_of(written, user).unwrap_or_default());
     }
 
+    /// Is another number once anything was set.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// Sets one, or without a value makes it its default.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        self.revision = REVISIONS.fetch_add(1, Ordering::Relaxed);
         let defaults = Arc::clone(&self.defaults);
         let value = value.or_else(|| defaults.of_database.get(name).map(String::as_str));
         let lower = value.map(str::to_lowercase);
@@ -384,6 +375,13 @@ impl Settings {
                 return Err(fixed(name));
             }
             name if is_of_users(name) => return Err(fixed(name)),
+            name if Style::names().contains(&name) => {
+                let default = Style::default();
+                let default = |name| default.setting(name).unwrap_or_default();
+                let value = value.map_or_else(|| default(name), str::to_owned);
+                let style = self.style.with(name, &value, &Style::default());
+                self.style = Arc::new(style.map_err(|why| unsuitable(name, &value, why))?);
+            }
             _ => return self.note(name, value),
         }
         Ok(())
@@ -453,6 +451,9 @@ impl Settings {
             "statement_timeout" => shown(self.statement_timeout),
             "lock_timeout" => shown(self.lock_timeout),
             "idle_in_transaction_session_timeout" => shown(self.idle_in_transaction_timeout),
+            other if Style::names().contains(&other) => {
+                self.style.setting(other).unwrap_or_default()
+            }
             other => {
                 let noted = self.noted.get(other).map(String::as_str);
                 let choice = CHOICES.iter().find(|(known, _)| *known == other);
@@ -489,7 +490,8 @@ impl Settings {
         let choices = CHOICES.iter().map(|(name, _)| *name);
         let plain = FIXED.iter().chain(NOTED).chain(planner_settings::all());
         let plain = plain.map(|(name, _)| *name);
-        let names = own.into_iter().chain(choices).chain(plain);
+        let styles = Style::names().iter().copied();
+        let names = own.into_iter().chain(styles).chain(choices).chain(plain);
         let mut all: Vec<_> =
             names.filter_map(|name| Some((name, self.show(name).ok()?))).collect();
         all.sort_unstable();
@@ -524,8 +526,28 @@ fn comparable(name: &str, value: &str) -> String {
     let lower = value.to_lowercase();
     match name {
         "client_encoding" => lower.chars().filter(char::is_ascii_alphanumeric).collect(),
-        "datestyle" => lower.split(',').map(str::trim).collect::<Vec<_>>().join(", "),
         _ => lower,
+    }
+}
+
+/// As PostgreSQL spells them.
+fn spelled(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "timezone" => "TimeZone",
+        name => name,
+    }
+}
+
+fn unsuitable(name: &str, value: &str, why: Unsuitable) -> SqlError {
+    let name = spelled(name);
+    match why {
+        Unsuitable::Choices(choices) => bad_value(name, value, choices),
+        Unsuitable::Message(message) => SqlError::new(state::INVALID_PARAMETER_VALUE, message),
+        Unsuitable::Detail(detail) => {
+            let message = format!("invalid value for parameter {name:?}: \"{value}\"");
+            SqlError::new(state::INVALID_PARAMETER_VALUE, message).with_detail(detail)
+        }
     }
 }
 

@@ -5,12 +5,13 @@
 
 use std::ops::ControlFlow;
 
-use onrush::{CheckConstraint, TableDefinition};
+use onrush::{CheckConstraint, DataType, TableDefinition};
 use onrush_query::QueryEngine;
 use sqlparser::ast::{self, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
 use sqlparser::parser::Parser;
 
 use super::dialect::OnrushDialect;
+use super::of_session::check_constants;
 use super::{form, names};
 use crate::error::{Result, SqlError, state};
 use crate::{made_up, schemas};
@@ -72,7 +73,11 @@ impl NewCheck {
         };
         let form = form::read(&self.expression, table.name())
             .and_then(|form| CheckConstraint::form(&form, table).ok());
-        let check = CheckConstraint { name, columns, expression: expression.to_string(), form };
+        let expression = expression.to_string();
+        // The engine knows no time zone but UTC.
+        let form = form.filter(|_| !may_ask_the_zone(&expression, table, &columns));
+        check_constants("a check", &expression)?;
+        let check = CheckConstraint { name, columns, expression, form };
         // What the form does not have the server must understand.
         if check.form.is_none() {
             queries.condition(table, written(table, &check)?)?;
@@ -83,6 +88,18 @@ impl NewCheck {
 
 fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> bool {
     name == schemas::key_name(table.name()) || taken.iter().any(|check| check.name == name)
+}
+
+/// Whether a condition has parts of a timestamp with a zone, or makes another type of one.
+fn may_ask_the_zone(expression: &str, table: &TableDefinition, columns: &[u16]) -> bool {
+    let has_zone = table.columns().iter().enumerate().any(|(at, column)| {
+        let number = u16::try_from(table.column_number(at)).unwrap_or(u16::MAX);
+        column.data_type == DataType::TimestampTz && columns.contains(&number)
+    });
+    // Seconds since 1970 are the same everywhere.
+    let lower = expression.to_lowercase().replace("extract(epoch", "");
+    let words = ["extract", "date_", "cast", "::", "at time zone", "interval"];
+    has_zone && words.iter().any(|word| lower.contains(word))
 }
 
 /// As PostgreSQL: with the column in it where there is one, and a number where that is taken.

@@ -12,6 +12,7 @@ use sqlparser::parser::Parser;
 use super::dialect::OnrushDialect;
 use super::form;
 use super::functions::{self, Function};
+use super::of_session::check_constants;
 use super::operand::{Operand, Parameters};
 use super::{Planner, sequence};
 use crate::error::{Result, SqlError, state};
@@ -79,6 +80,7 @@ fn computed(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<
 
 fn per_row(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<DefaultValue> {
     let written = value.to_string();
+    check_constants("a default", &written)?;
     if written.len() > CHECK_BYTES_MAX {
         let message = format!("a default of more than {CHECK_BYTES_MAX} bytes");
         return Err(SqlError::new(state::LIMIT_EXCEEDED, message));

@@ -3,10 +3,13 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::Expr;
+use sqlparser::ast::{
+    CastKind, DataType, Expr, Ident, ObjectName, Reset, ResetStatement, Statement, Value,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -50,14 +53,18 @@ impl Dialect for OnrushDialect {
     }
 
     /// Is asked wherever an expression begins.
-    fn parse_prefix(&self, _: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         match self.attempts_left.get().checked_sub(1) {
             Some(left) => {
                 self.attempts_left.set(left);
-                None
+                rounded_interval(parser)
             }
             None => Some(Err(ParserError::RecursionLimitExceeded)),
         }
+    }
+
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        reset_of_zone(parser)
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
@@ -127,4 +134,45 @@ impl Dialect for OnrushDialect {
     fn prec_value(&self, precedence: Precedence) -> u8 {
         POSTGRES.prec_value(precedence)
     }
+}
+
+/// `interval(2) '1.234 seconds'`, of which the library forgets the digits.
+fn rounded_interval(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let words = parser.peek_tokens_ref::<5>();
+    let [interval, open, digits, close, constant] = words.map(|word| &word.token);
+    let Token::Word(word) = interval else { return None };
+    let (Token::Number(digits, _), Token::SingleQuotedString(text)) = (digits, constant) else {
+        return None;
+    };
+    if word.keyword != Keyword::INTERVAL || *open != Token::LParen || *close != Token::RParen {
+        return None;
+    }
+    let (precision, text) = (digits.parse().ok(), text.clone());
+    for _ in 0..5 {
+        parser.advance_token();
+    }
+    Some(Ok(Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
+        data_type: DataType::Interval { fields: None, precision },
+        array: false,
+        format: None,
+    }))
+}
+
+/// `RESET TIME ZONE`, whose name is of two words.
+fn reset_of_zone(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+    let words = parser.peek_tokens_ref::<3>().map(|word| match &word.token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    });
+    if words != [Keyword::RESET, Keyword::TIME, Keyword::ZONE] {
+        return None;
+    }
+    for _ in 0..3 {
+        parser.advance_token();
+    }
+    let name = ObjectName::from(vec![Ident::new("timezone")]);
+    let reset = Reset::ConfigurationParameter(name);
+    Some(Ok(Statement::Reset(ResetStatement { reset })))
 }

@@ -34,6 +34,7 @@ mod lock;
 mod locking;
 mod locking_words;
 mod names;
+mod of_session;
 mod operand;
 mod owner;
 mod path;

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use onrush::{DataType, Uuid, Value};
 use onrush_query::ColumnType;
+use onrush_query::style::now_as;
 use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
 
 use super::functions::{self, Function};
@@ -218,7 +219,7 @@ impl Operand {
             Operand::Default => Ok(Value::Default),
             Operand::Constant(value) => Ok(value.borrowed()),
             Operand::Parameter(index, target) => bound.value(*index, *target),
-            Operand::Now(data_type) => data_type.timestamp(unix_micros()).ok_or_else(|| {
+            Operand::Now(data_type) => now_as(*data_type, unix_micros()).ok_or_else(|| {
                 let message = format!("now() is not a value of type {data_type}");
                 SqlError::new(state::DATATYPE_MISMATCH, message)
             }),

@@ -103,8 +103,7 @@ impl ExecutePlan {
                     return Err(SqlError::new(state::SYNTAX_ERROR, "DEFAULT is no argument"));
                 }
                 value => {
-                    // A string takes what there is.
-                    let _ = values::write_text(&value, &mut text);
+                    text.push_str(&values::written_plainly(&value));
                     values.push(Some(start..text.len()));
                 }
             }

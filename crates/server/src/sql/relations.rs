@@ -12,6 +12,7 @@ use onrush::{Table, ViewDefinition, ViewSource};
 use onrush_query::{Relation, Relations, View as QueryView};
 use sqlparser::ast;
 
+use super::of_session::check_constants;
 use super::view::stored;
 use super::view::updatable::CHANGED;
 use super::{Planner, names, plan};
@@ -126,6 +127,7 @@ impl<'d> Known<'d> {
 
     fn planned(&self, within: Within, names: &[String]) -> Result<QueryView> {
         let query = stored::read(&within.view, |number| self.planner.seen.numbered(number))?;
+        check_constants("a view", &query.to_string())?;
         let known = Known {
             planner: self.planner,
             changed: &[],

@@ -1,6 +1,7 @@
 //! SET, RESET and SHOW.
 
 use onrush::DataType;
+use onrush_query::Interval;
 use sqlparser::ast::{
     ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Reset,
     ResetStatement, Set, Statement, TransactionAccessMode, TransactionMode, Value as Literal,
@@ -40,7 +41,7 @@ pub(super) fn set(statement: &Set) -> Result<SessionPlan> {
         },
         Set::SetTimeZone { local, value } => SettingChange {
             name: Some("timezone".to_owned()),
-            value: value_of(std::slice::from_ref(value))?,
+            value: zone_of(value)?,
             is_local: *local,
             is_reset: false,
         },
@@ -210,6 +211,31 @@ fn path_of(values: &[Expr]) -> Result<Option<String>> {
         });
     }
     Ok(Some(quoted.join(", ")))
+}
+
+/// A name, hours to the east of UTC, or an interval of as much.
+fn zone_of(value: &Expr) -> Result<Option<String>> {
+    let interval = match value {
+        Expr::Identifier(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("local") =>
+        {
+            return Ok(None);
+        }
+        Expr::Interval(interval) => match &*interval.value {
+            Expr::Value(value) => value.value.clone().into_string(),
+            _ => None,
+        },
+        other => return value_of(std::slice::from_ref(other)),
+    };
+    let Some(written) = interval else {
+        return Err(SqlError::not_supported(value, "Write the interval as a constant."));
+    };
+    let interval = Interval::parse(&written)?;
+    if interval.months != 0 || interval.days != 0 {
+        let message = format!("time zone interval {value} must not have months or days");
+        return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(Some((interval.micros as f64 / 3.6e9).to_string()))
 }
 
 fn value_of(values: &[Expr]) -> Result<Option<String>> {

@@ -1,12 +1,13 @@
 //! Arrays in PostgreSQL's binary form; everywhere else here they are text.
 
 use bytes::{BufMut, BytesMut};
-use onrush::DataType;
+use onrush::{DataType, Value};
+use onrush_query::style::by_default;
 use onrush_query::{read_array, write_array};
 use postgres_types::Type;
 
 use super::decode::binary as from_binary;
-use super::{binary, oid_of, read, write_text};
+use super::{binary, oid_of, read, written_plainly};
 use crate::error::{Result, SqlError, state};
 
 /// The type of arrays of a type.
@@ -49,7 +50,8 @@ pub(super) fn encode(written: &str, element: DataType, out: &mut BytesMut) -> Re
         let at = out.len();
         out.put_i32(-1);
         let Some(written) = written else { continue };
-        binary(&read(element, &written)?, element.into(), out)?;
+        let value = by_default(|| read(element, &written).map(Value::into_owned))?;
+        binary(&value, element.into(), out)?;
         let length = i32::try_from(out.len() - at - 4).map_err(|_| too_long())?;
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
@@ -85,10 +87,7 @@ pub(super) fn decode(bytes: &[u8], declared: &Type) -> Result<String> {
             continue;
         };
         let value = from_binary(rest.take(length)?, declared.oid())?;
-        let mut text = String::new();
-        // Memory takes what there is.
-        let _ = write_text(&value, &mut text);
-        elements.push(Some(text));
+        elements.push(Some(written_plainly(&value)));
     }
     if !rest.0.is_empty() {
         return Err(malformed());

@@ -10,14 +10,14 @@ mod numeric;
 
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
-use onrush_types::text;
+use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
 
 pub(crate) use decode::{Wire, decode};
 pub(crate) use encode::binary;
 pub(crate) use formats::Formats;
 pub(crate) use key::{constant_key, decode_key, key};
-pub(crate) use onrush_query::write_text;
+pub(crate) use onrush_query::{write_text, write_text_of, written_plainly};
 
 use crate::error::{Result, SqlError, state};
 
@@ -164,26 +164,14 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
     }
 }
 
-/// Reads text as PostgreSQL does: bytes need no `\\x` where there is no backslash in them, numbers are
-/// rounded to what a numeric column keeps, and what is more than a date or a timestamp without time
-/// zone is read without the rest.
+/// Reads text as PostgreSQL does: numbers are rounded to what a numeric column keeps.
 pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
-    if data_type == DataType::Bytes && !written.contains('\\') {
-        return Ok(Value::from(written.as_bytes()));
-    }
     if let DataType::Decimal { precision, scale } = data_type
         && let Some(value) = numeric::read_into(written, precision, scale)
     {
         return value;
     }
-    let error = match text::parse(data_type, written) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    match part_of_timestamp(data_type, written) {
-        Some(part) => Ok(text::parse(data_type, part)?),
-        None => Err(error.into()),
-    }
+    Ok(onrush_query::read_text(data_type, written)?)
 }
 
 /// Reads a number of a statement, which is rounded where a column has whole ones.
@@ -202,22 +190,6 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
         }
         other => other,
     }
-}
-
-/// Of a moment with its offset the date, or date and time, as they are written.
-fn part_of_timestamp(data_type: DataType, written: &str) -> Option<&str> {
-    if !matches!(data_type, DataType::Date | DataType::Timestamp) {
-        return None;
-    }
-    let written = written.trim();
-    let day = written.find(['T', ' '])?;
-    let zone = day + written[day..].find(['Z', '+', '-']).unwrap_or(written.len() - day);
-    // Only what is right as a whole is read in part.
-    text::parse(DataType::Timestamp, &written[..zone]).ok()?;
-    if zone < written.len() {
-        text::parse(DataType::TimestampTz, written).ok()?;
-    }
-    Some(if data_type == DataType::Date { &written[..day] } else { &written[..zone] })
 }
 
 /// The value as one that a column of `data_type` takes: what widens without loss is left to the
@@ -240,14 +212,20 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
     if fits_as_it_is(&value, data_type) {
         return Ok(value);
     }
-    let written = match &value {
-        Value::Text(text) => text.clone().into_owned(),
-        other => other.to_string(),
-    };
-    if data_type.is_text() {
-        return Ok(Value::from(written));
+    if let Some(moved) = onrush_query::style::coerce_timestamp(&value, data_type)? {
+        return Ok(moved);
     }
-    Ok(read(data_type, &written)?.into_owned())
+    if data_type.is_text() {
+        let mut text = String::new();
+        // Memory takes what there is.
+        let _ = write_text(&value, &mut text);
+        return Ok(Value::from(text));
+    }
+    let written = match &value {
+        Value::Text(text) => return Ok(read(data_type, text)?.into_owned()),
+        other => written_plainly(other),
+    };
+    by_default(|| Ok(read(data_type, &written)?.into_owned()))
 }
 
 fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {

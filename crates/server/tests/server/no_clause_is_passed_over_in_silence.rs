@@ -26,7 +26,7 @@ const BEHIND_A_TABLE: [(&str, &str); 3] = [
 ];
 
 /// Whole statements, and what the refusal names.
-const REFUSED: [(&str, &str); 82] = [
+const REFUSED: [(&str, &str); 81] = [
     // Rows that are changed.
     ("UPDATE t SET a = 1 WHERE id = 1 LIMIT 1", "LIMIT"),
     ("DELETE FROM t WHERE id = 1 LIMIT 1", "LIMIT"),
@@ -82,8 +82,7 @@ const REFUSED: [(&str, &str); 82] = [
         "DISTINCT",
     ),
     ("SELECT sum(a) IGNORE NULLS FROM t", "IGNORE NULLS"),
-    ("SELECT interval '1 2' DAY TO HOUR", "interval"),
-    ("SELECT interval '1.2345' SECOND (2)", "interval"),
+    ("SELECT interval '1 2' DAY TO YEAR", "interval"),
     ("SELECT CAST(a AS text FORMAT 'YYYY') FROM t", "FORMAT"),
     // Tables.
     ("CREATE TABLE v (id int PRIMARY KEY DEFERRABLE)", "DEFERRABLE"),
@@ -108,7 +107,10 @@ const REFUSED: [(&str, &str); 82] = [
     ("CREATE INDEX i ON t USING hash (a)", "HASH"),
     ("CREATE INDEX i ON t (a own_class)", "own_class"),
     ("CREATE TABLE v (id int PRIMARY KEY, b text COLLATE \"C\")", "COLLATE"),
-    ("CREATE TABLE v (id int PRIMARY KEY, a int GENERATED ALWAYS AS (id + 1) VIRTUAL)", "GENERATED"),
+    (
+        "CREATE TABLE v (id int PRIMARY KEY, a int GENERATED ALWAYS AS (id + 1) VIRTUAL)",
+        "GENERATED",
+    ),
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID", "NOT VALID"),
     ("CREATE VIEW v AS SELECT id FROM t WHERE id > 1 WITH CHECK OPTION", "CHECK OPTION"),
     ("CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t", "option"),
