@@ -262,6 +262,10 @@ impl VisitorMut for Writer<'_> {
                 }
                 None => self.sources.write_out(call),
             },
+            // DataFusion does not look outside of a query for what stands in brackets.
+            Expr::Array(array) if arrays::has_columns(array) => {
+                *expression = call_of("make_array", std::mem::take(&mut array.elem));
+            }
             Expr::Identifier(name)
                 if name.quote_style.is_none()
                     && name.value.eq_ignore_ascii_case("current_schema") =>

@@ -79,13 +79,17 @@ fn spec(column: &ColumnDefinition) -> String {
     let is_plain = column.name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let name = if is_plain { column.name.clone() } else { format!("\"{}\"", column.name) };
     let null = if column.nullable { "null" } else { "not null" };
-    let default = default(column).map(|text| format!(" default {text}")).unwrap_or_default();
+    let default = match &column.default {
+        // Columns stand in it by their numbers.
+        DefaultValue::Generated(generated) => format!(" generated as ({})", generated.expression),
+        _ => default(column).map(|text| format!(" default {text}")).unwrap_or_default(),
+    };
     format!("{name} {} {null}{default}", column.data_type)
 }
 
 fn default(column: &ColumnDefinition) -> Option<String> {
     match &column.default {
-        DefaultValue::None => None,
+        DefaultValue::None | DefaultValue::Generated(_) => None,
         DefaultValue::Now => Some("now".to_owned()),
         DefaultValue::Key(strategy) => Some(strategy.to_string()),
         DefaultValue::Expression(computed) => Some(format!("({})", computed.expression)),
