@@ -14,7 +14,7 @@ use datafusion::arrow::compute::{concat, kernels::cmp};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
@@ -33,6 +33,8 @@ use datafusion::physical_plan::collect;
 use crate::functions::rewrite;
 use crate::query::check_counts;
 
+mod lateral;
+
 /// What a subquery tells of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Tells {
@@ -42,6 +44,8 @@ enum Tells {
     Exists { negated: bool },
     /// Whether a value, the call's last, is among them.
     Has { negated: bool },
+    /// All of them, as an array of rows; NULL if there are none and `is_kept`.
+    Rows { is_kept: bool },
 }
 
 /// A call of a subquery: its arguments are the values of the row outside that it depends on.
@@ -119,6 +123,13 @@ fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
+    let node = match node {
+        LogicalPlan::Join(join) => match lateral::rows(&join)? {
+            Some(rows) => return Ok(Transformed::yes(rows)),
+            None => LogicalPlan::Join(join),
+        },
+        other => other,
+    };
     if calls.is_empty() {
         return Ok(Transformed::no(node));
     }
@@ -202,14 +213,19 @@ fn subquery_of(expression: &Expr) -> Option<(&Arc<LogicalPlan>, Tells)> {
 /// Whether an expression of a node is a subquery that no join can be made of.
 fn needs_call(expression: &Expr, node: &LogicalPlan) -> Result<bool> {
     let Some((rows, tells)) = subquery_of(expression) else { return Ok(false) };
-    if rows.all_out_ref_exprs().is_empty() {
+    if outer_references(rows)?.is_empty() {
         return Ok(false);
     }
     let is_joined_there = match tells {
         Tells::Value => matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Filter(_)),
-        Tells::Exists { .. } | Tells::Has { .. } => matches!(node, LogicalPlan::Filter(_)),
+        Tells::Exists { .. } | Tells::Has { .. } | Tells::Rows { .. } => {
+            matches!(node, LogicalPlan::Filter(_))
+        }
     };
-    if !is_joined_there || check_subquery_expr(node, rows, expression).is_err() {
+    // Rows of FROM that depend on the row outside are not looked into where it is asked whether a join can be made.
+    let has_lateral_rows = rows.exists(|node| Ok(is_lateral(node)))?;
+    if !is_joined_there || has_lateral_rows || check_subquery_expr(node, rows, expression).is_err()
+    {
         return Ok(true);
     }
     let mut pulled = PullUpCorrelatedExpr::new()
@@ -219,42 +235,69 @@ fn needs_call(expression: &Expr, node: &LogicalPlan) -> Result<bool> {
     Ok(is_refused || !pulled.can_pull_up)
 }
 
+fn is_lateral(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Subquery(rows) if !rows.subquery.all_out_ref_exprs().is_empty())
+}
+
+/// What a subquery has of the row outside, each once: not what rows of its FROM have of those in front of them.
+fn outer_references(rows: &LogicalPlan) -> Result<Vec<Expr>> {
+    let mut in_front = Vec::new();
+    rows.apply(|node| {
+        if let LogicalPlan::Join(join) = node {
+            in_front.push(Arc::clone(join.left.schema()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut outer: Vec<Expr> = Vec::new();
+    for reference in rows.all_out_ref_exprs() {
+        let is_in_front = |schema: &DFSchemaRef| match &reference {
+            Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
+            _ => false,
+        };
+        if !outer.contains(&reference) && !in_front.iter().any(is_in_front) {
+            outer.push(reference);
+        }
+    }
+    Ok(outer)
+}
+
 /// The call of a subquery.
 fn call(expression: &Expr, schema: &DFSchema) -> Result<Expr> {
     let Some((rows, tells)) = subquery_of(expression) else {
         return internal_err!("{expression} is no subquery");
     };
-    let mut outer: Vec<Expr> = Vec::new();
-    for reference in rows.all_out_ref_exprs() {
-        if !outer.contains(&reference) {
-            outer.push(reference);
-        }
-    }
-    // What is of a row further outside is one of the subquery that this one stands in.
-    let mut arguments: Vec<Expr> = outer
-        .iter()
-        .map(|reference| match reference {
-            Expr::OuterReferenceColumn(_, column) if schema.has_column(column) => {
-                Expr::Column(column.clone())
-            }
-            other => other.clone(),
-        })
-        .collect();
-    if let Expr::InSubquery(InSubquery { expr, .. }) = expression {
-        arguments.push((**expr).clone());
-    }
     let returns = match tells {
-        Tells::Value => {
-            let column = rows.schema().field(0).as_ref().clone();
-            Arc::new(column.with_nullable(true))
-        }
-        Tells::Exists { .. } | Tells::Has { .. } => {
-            Arc::new(Field::new("subquery", ArrowType::Boolean, true))
-        }
+        Tells::Value => rows.schema().field(0).as_ref().clone().with_nullable(true),
+        _ => Field::new("subquery", ArrowType::Boolean, true),
     };
+    let value = match expression {
+        Expr::InSubquery(InSubquery { expr, .. }) => Some((**expr).clone()),
+        _ => None,
+    };
+    call_of(rows, tells, returns, schema, value)
+}
+
+/// The call of a subquery for rows of these columns.
+fn call_of(
+    rows: &Arc<LogicalPlan>,
+    tells: Tells,
+    returns: Field,
+    schema: &DFSchema,
+    value: Option<Expr>,
+) -> Result<Expr> {
+    let outer = outer_references(rows)?;
+    // What is of a row further outside is one of the subquery that this one stands in.
+    let argument = |reference: &Expr| match reference {
+        Expr::OuterReferenceColumn(_, column) if schema.has_column(column) => {
+            Expr::Column(column.clone())
+        }
+        other => other.clone(),
+    };
+    let arguments = outer.iter().map(argument).chain(value).collect();
     // Each row is one of its own: what depends on what it reads is not moved.
     let signature = Signature::variadic_any(Volatility::Volatile);
-    let function = RowByRow { rows: Arc::clone(rows), outer, tells, returns, signature };
+    let (rows, returns) = (Arc::clone(rows), Arc::new(returns));
+    let function = RowByRow { rows, outer, tells, returns, signature };
     let function = Arc::new(ScalarUDF::new_from_impl(function));
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments)))
 }
@@ -389,7 +432,7 @@ impl Running {
         let plan = with_values(self.call.rows.as_ref().clone(), &self.call.outer, given)?;
         let plan = match self.call.tells {
             Tells::Exists { .. } => LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build()?,
-            Tells::Value | Tells::Has { .. } => plan,
+            Tells::Value | Tells::Has { .. } | Tells::Rows { .. } => plan,
         };
         check_counts(state, &plan)?;
         let plan = state.create_physical_plan(&plan).await?;
@@ -402,6 +445,10 @@ impl Running {
                 Some(batch) => ScalarValue::try_from_array(batch.column(0), 0),
                 None => ScalarValue::try_from(self.call.returns.data_type()),
             },
+            Tells::Rows { is_kept: true } if rows == 0 => {
+                ScalarValue::try_from(self.call.returns.data_type())
+            }
+            Tells::Rows { .. } => lateral::array_of(&batches, self.call.returns.data_type()),
             Tells::Has { negated } => {
                 let columns: Vec<&dyn Array> =
                     batches.iter().map(|batch| batch.column(0).as_ref()).collect();
@@ -432,5 +479,12 @@ fn with_values(plan: LogicalPlan, outer: &[Expr], given: &[ScalarValue]) -> Resu
             })
         })
     });
-    plan.data()?.transform_up(|node| node.recompute_schema().map(Transformed::yes)).data()
+    let plan = plan.data()?.transform_up(|node| match node {
+        // It depends on nothing any more.
+        LogicalPlan::Subquery(rows) if rows.subquery.all_out_ref_exprs().is_empty() => {
+            Ok(Transformed::yes(Arc::unwrap_or_clone(rows.subquery)))
+        }
+        other => other.recompute_schema().map(Transformed::yes),
+    });
+    plan.data()
 }

@@ -254,7 +254,10 @@ impl Binder<'_> {
         if !is_known {
             return Err(super::calls::unknown(name, &arguments));
         }
-        let is_one = super::calls::makes_rows(&function) && given.len() < 4;
+        let is_one = match function.as_str() {
+            "unnest" => given.len() == 1,
+            other => super::calls::makes_rows(other) && given.len() < 4,
+        };
         let columns = is_one.then(|| vec![(named_as(alias, &function), Type::Untold)]);
         self.source(alias, &function, columns)
     }

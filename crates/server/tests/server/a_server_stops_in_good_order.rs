@@ -49,7 +49,7 @@ fn clients_are_sent_away_and_everything_is_there_when_it_is_opened_again() {
 async fn clients_are_told_where_they_are() {
     let world = World::new();
     let client = world.client().await;
-    assert!(query(&client, "SELECT version()").await[0].starts_with("Onrush"));
+    assert!(query(&client, "SELECT version()").await[0].starts_with("PostgreSQL 15"));
     assert_eq!(query(&client, "SHOW client_encoding").await, ["UTF8"]);
     query(&client, "SET extra_float_digits = 3").await;
     assert_eq!(query(&client, "SHOW extra_float_digits").await, ["3"]);
