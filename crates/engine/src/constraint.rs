@@ -1,6 +1,6 @@
-//! Expressions that tables keep: CHECK constraints, which rows are looked at by before they are
-//! written, defaults that are computed for each row, and columns that are computed of others. Those in the form that the engine understands are
-//! evaluated here; for any other whoever understands it is asked.
+//! Expressions that tables keep: CHECK constraints, which rows are looked at by before they are written, defaults that
+//! are computed for each row, and columns that are computed of others. Those in the form that the engine understands
+//! are evaluated here; for any other whoever understands it is asked.
 //!
 //! Invariants
 //! 1. A row of a table with checks is written only after all of them have let it pass. Where one is not in

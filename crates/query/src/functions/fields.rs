@@ -6,8 +6,8 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Builder, Float64Builder, PrimitiveArray,
 };
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Date32Type, FieldRef, IntervalMonthDayNanoType, IntervalUnit,
-    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    DataType as ArrowType, Date32Type, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion::logical_expr::{
@@ -76,7 +76,9 @@ impl OfFields {
             ArrowType::Timestamp(_, Some(_)) => with_zone(),
             ArrowType::Date32 if is_part => ArrowType::Date32,
             ArrowType::Date32 => with_zone(),
-            ArrowType::Time64(_) if is_part => ArrowType::Time64(TimeUnit::Microsecond),
+            ArrowType::Time64(_) if self.kind != Kind::AtZone => {
+                ArrowType::Time64(TimeUnit::Microsecond)
+            }
             ArrowType::Interval(_) if self.kind != Kind::AtZone => INTERVAL,
             ArrowType::Null | ArrowType::Utf8 => with_zone(),
             _ => return plan_err!("there is no function {} of such a value", self.name),
@@ -125,6 +127,8 @@ impl ScalarUDFImpl for OfFields {
                 };
                 ArrowType::Decimal128(28, scale)
             }
+            // A time of day is taken as an interval.
+            Kind::Truncate if matches!(of.data_type(), ArrowType::Time64(_)) => INTERVAL,
             Kind::Truncate => of.data_type().clone(),
             Kind::AtZone => match of.data_type() {
                 ArrowType::Timestamp(_, Some(_)) => LOCAL,
@@ -211,6 +215,12 @@ fn parts(word: &ArrayRef, of: &ArrayRef, returns: &ArrowType) -> Result<ArrayRef
 }
 
 fn truncate(word: &ArrayRef, of: &ArrayRef, zones: Option<&ArrayRef>) -> Result<ArrayRef> {
+    if let ArrowType::Time64(_) = of.data_type() {
+        let times = of.as_primitive::<Time64MicrosecondType>();
+        let interval = |micros: i64| IntervalMonthDayNano::new(0, 0, micros * 1000);
+        let intervals: ArrayRef = Arc::new(times.unary::<_, IntervalMonthDayNanoType>(interval));
+        return truncate(word, &intervals, zones);
+    }
     let (words, style) = (word.as_string::<i32>(), current());
     let name = name_of(of.data_type());
     if *of.data_type() == INTERVAL {

@@ -1,5 +1,5 @@
-//! Rows of FROM that depend on the rows in front of them, and that no join can stand for: each row in front gets an array
-//! of them, which is taken apart.
+//! Rows of FROM that depend on the rows in front of them, and that no join can stand for: each row in front gets an
+//! array of them, which is taken apart.
 
 use std::sync::Arc;
 

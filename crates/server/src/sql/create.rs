@@ -348,8 +348,8 @@ pub(super) fn column_of(
             other => {
                 return Err(SqlError::not_supported(
                     format!("{other} on column {name}"),
-                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, REFERENCES, CHECK, GENERATED AS IDENTITY and GENERATED \
-                     ALWAYS AS (expression) STORED.",
+                    "Columns have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, REFERENCES, CHECK, GENERATED AS IDENTITY and \
+                     GENERATED ALWAYS AS (expression) STORED.",
                 ));
             }
         }
