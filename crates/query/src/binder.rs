@@ -52,10 +52,18 @@ pub(crate) fn bind(
     query: &Query,
     relations: &dyn Relations,
     declared: &[Option<ColumnType>],
-) -> Result<Option<QueryError>> {
+) -> Result<Bound> {
     let mut binder = Binder::new(engine, relations, declared);
     binder.query(query, None)?;
-    Ok(binder.suspect)
+    Ok(Bound { suspect: binder.suspect, merged: binder.merged })
+}
+
+/// What [`bind`] has found.
+pub(crate) struct Bound {
+    /// An operator that PostgreSQL has not.
+    pub(crate) suspect: Option<QueryError>,
+    /// Where columns stand that are to be written with these relations in front.
+    pub(crate) merged: Vec<(Span, String)>,
 }
 
 /// What the names of a query mean; as [`bind`].
@@ -85,6 +93,8 @@ struct Binder<'b> {
     is_second: bool,
     /// An operator that PostgreSQL has not.
     suspect: Option<QueryError>,
+    /// Where merged columns stand that are to be written with their relations.
+    merged: Vec<(Span, String)>,
     /// What names mean, where somebody wants to know.
     resolved: Option<ResolvedNames>,
 }
@@ -104,6 +114,7 @@ impl<'b> Binder<'b> {
             sources: 0,
             is_second: false,
             suspect: None,
+            merged: Vec::new(),
             resolved: None,
         }
     }

@@ -9,10 +9,11 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
     SetExpr, TableFactor, TrimWhereField, UnaryOperator, Value, ValueWithSpan, VisitMut,
-    VisitorMut,
+    VisitorMut, visit_expressions_mut,
 };
+use datafusion::sql::sqlparser::tokenizer::Span;
 
-use crate::binder;
+use crate::binder::{self, Bound};
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
@@ -77,7 +78,8 @@ pub(crate) fn prepare(
 ) -> Result<Prepared> {
     ordinality::number_rows(query);
     timestamps::place_parts(query);
-    let suspect = binder::bind(engine, query, relations, declared)?;
+    let Bound { suspect, merged } = binder::bind(engine, query, relations, declared)?;
+    write_relations(query, &merged);
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
     if let SetExpr::Select(select) = &mut *query.body {
@@ -90,6 +92,23 @@ pub(crate) fn prepare(
         Some(message) => Err(QueryError::NotSupported { message }),
         None => Ok(Prepared { labels, suspect }),
     }
+}
+
+/// Writes relations in front of the columns that stand at these places.
+fn write_relations(query: &mut Query, columns: &[(Span, String)]) {
+    let at = |span: Span| columns.iter().find(|(own, _)| *own == span && span != Span::empty());
+    if columns.is_empty() {
+        return;
+    }
+    let _: ControlFlow<()> = visit_expressions_mut(query, |expression| {
+        if let Expr::Identifier(name) = expression
+            && let Some((_, relation)) = at(name.span)
+        {
+            let relation = Ident::with_quote('"', relation.clone());
+            *expression = Expr::CompoundIdentifier(vec![relation, name.clone()]);
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 /// What the columns of a query are called; none where the statement alone does not tell it.

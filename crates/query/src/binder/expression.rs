@@ -70,7 +70,10 @@ impl Binder<'_> {
                 let message = "DEFAULT beside values that are computed is not supported".to_owned();
                 return Err(QueryError::NotSupported { message });
             }
-            Expr::Identifier(name) => self.found(scope.column(name)?, scope),
+            Expr::Identifier(name) => {
+                self.merged.extend(scope.side_of_merged(name).map(|side| (name.span, side)));
+                self.found(scope.column(name)?, scope)
+            }
             Expr::CompoundIdentifier(parts) => self.found(scope.qualified(parts)?, scope),
             Expr::Value(constant) => match &constant.value {
                 Value::Placeholder(id) => self.parameter(id),

@@ -203,6 +203,23 @@ impl<'o> Scope<'o> {
         Err(QueryError::refused("42703", message).at(name.span))
     }
 
+    /// The relation of a column that JOIN ... USING has merged, where there is another one of its name further outside:
+    /// without a relation in front the planner would take it for that one.
+    pub(super) fn side_of_merged(&self, name: &Ident) -> Option<String> {
+        let wanted = folded(name);
+        let (level, Found::Column(column)) = self.find(name).ok()? else { return None };
+        let has_it = |source: &&Source| {
+            let columns = source.columns.as_ref();
+            columns.is_some_and(|columns| columns.iter().any(|own| own.name == wanted))
+        };
+        let scope = self.around().nth(level)?;
+        let is_merged = scope.space.sources.iter().filter(has_it).nth(1).is_some();
+        let mut outside = self.around().skip(level + 1);
+        let is_outside = outside
+            .any(|scope| scope.space.is_open || scope.space.sources.iter().any(|own| has_it(&own)));
+        (is_merged && is_outside && !column.relation.is_empty()).then(|| column.relation.clone())
+    }
+
     /// As [`qualified`](Self::qualified), in the same way.
     pub(super) fn find_qualified(&self, parts: &[Ident]) -> Result<(usize, Found<'_>)> {
         let [front @ .., relation, name] = parts else { return Ok((0, Found::Other)) };
