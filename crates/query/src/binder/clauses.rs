@@ -127,7 +127,14 @@ impl Binder<'_> {
         scope: &Scope<'_>,
     ) -> Result<()> {
         for item in by {
-            if let Meant::Itself = Self::meant(&item.expr, items, "ORDER BY", None)? {
+            let meant = Self::meant(&item.expr, items, "ORDER BY", None)?;
+            if let (Meant::Item(of), Expr::Identifier(name)) = (&meant, &item.expr)
+                && let Some(side) = scope.side_of_merged(name)
+            {
+                check_is_merged(of, name, scope)?;
+                self.merged.push((name.span, side));
+            }
+            if let Meant::Itself = meant {
                 if has_rows(&item.expr) && !is_among(&item.expr, items, scope) {
                     let message = "a function that makes rows in ORDER BY alone is not supported";
                     let hint = "Make it a column of the query, and order by its name.";
@@ -326,6 +333,31 @@ impl Binder<'_> {
             grouping.expressions.iter().any(is_alike)
                 && grouping.expressions.contains(&canonical(expression, scope))
         })
+    }
+}
+
+/// Refuses to order by a column of the answer that is called as a merged column and is another.
+fn check_is_merged(item: &Item<'_>, name: &Ident, scope: &Scope<'_>) -> Result<()> {
+    let own = match (item.expression, &item.column) {
+        (Some(Expr::Identifier(own)), _) => scope.find(own).ok(),
+        (Some(Expr::CompoundIdentifier(parts)), _) => scope.find_qualified(parts).ok(),
+        (_, Some((column, _))) => Some((0, Found::Column(column))),
+        _ => None,
+    };
+    let merged = scope.find(name).ok();
+    match (own, merged) {
+        (Some((_, Found::Column(own))), Some((_, Found::Column(merged))))
+            if own.identity == merged.identity =>
+        {
+            Ok(())
+        }
+        _ => {
+            let message = format!(
+                "ORDER BY \"{name}\", which is a merged column, one of the answer and one outside, is not supported"
+            );
+            let hint = "Give the column of the answer a name of its own.";
+            Err(QueryError::refused("0A000", message).at(name.span).hint(hint))
+        }
     }
 }
 
