@@ -114,7 +114,6 @@ impl AnalyzerRule for SubqueriesByRow {
 
 fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut calls = Vec::new();
-    let schema = merge_schema(&node.inputs());
     node.apply_expressions(|expression| {
         expression.apply(|inner| {
             if needs_call(inner, &node)? {
@@ -133,6 +132,7 @@ fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if calls.is_empty() {
         return Ok(Transformed::no(node));
     }
+    let schema = merge_schema(&node.inputs());
     match node {
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
             rewrite(node, |expression| match calls.contains(&expression) {
@@ -333,20 +333,44 @@ pub(crate) fn made_ready(
     })
 }
 
+/// The call of a subquery that an expression is.
+fn own_call(expression: &Expr) -> Option<&RowByRow> {
+    match expression {
+        Expr::ScalarFunction(call) => call.func.inner().downcast_ref::<RowByRow>(),
+        _ => None,
+    }
+}
+
+/// Whether there are calls: most statements have none, and are looked through but not written anew.
+fn has_calls(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            found |= expression.exists(|inner| Ok(own_call(inner).is_some()))?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
+}
+
 fn calls_changed(
     plan: LogicalPlan,
     change: &dyn Fn(&RowByRow) -> Result<ScalarUDF>,
 ) -> Result<LogicalPlan> {
+    if !has_calls(&plan)? {
+        return Ok(plan);
+    }
     plan.transform_up_with_subqueries(|node| {
         rewrite(node, |expression| {
-            let Expr::ScalarFunction(call) = expression else {
+            let Some(func) = own_call(&expression).map(change).transpose()?.map(Arc::new) else {
                 return Ok(Transformed::no(expression));
             };
-            let Some(own) = call.func.inner().downcast_ref::<RowByRow>() else {
-                return Ok(Transformed::no(Expr::ScalarFunction(call)));
-            };
-            let func = Arc::new(change(own)?);
-            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, ..call })))
+            Ok(match expression {
+                Expr::ScalarFunction(call) => {
+                    Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, ..call }))
+                }
+                other => Transformed::no(other),
+            })
         })
     })
     .data()

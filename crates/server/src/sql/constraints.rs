@@ -35,7 +35,8 @@ pub(super) fn read(words: &[&Token]) -> Option<ConstraintsPlan> {
     Some(ConstraintsPlan { names, is_deferred })
 }
 
-fn name(words: &[&Token]) -> Option<(Option<String>, String)> {
+/// A name, with its schema if one stands in front.
+pub(super) fn name(words: &[&Token]) -> Option<(Option<String>, String)> {
     match words {
         [own] => Some((None, identifier(own)?)),
         [schema, Token::Period, own] => Some((Some(identifier(schema)?), identifier(own)?)),
@@ -43,7 +44,7 @@ fn name(words: &[&Token]) -> Option<(Option<String>, String)> {
     }
 }
 
-fn identifier(token: &Token) -> Option<String> {
+pub(super) fn identifier(token: &Token) -> Option<String> {
     match token {
         Token::Word(name) if name.quote_style.is_some() => Some(name.value.clone()),
         Token::Word(name) => Some(name.value.to_lowercase()),
@@ -51,6 +52,6 @@ fn identifier(token: &Token) -> Option<String> {
     }
 }
 
-fn lower(token: &Token) -> String {
+pub(super) fn lower(token: &Token) -> String {
     token.to_string().to_lowercase()
 }

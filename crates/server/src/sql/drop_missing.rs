@@ -5,6 +5,7 @@
 use onrush::DataType;
 use sqlparser::tokenizer::Token;
 
+use super::constraints::{identifier, lower, name};
 use super::{Planner, names, no_schema, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::DATABASE;
@@ -229,26 +230,6 @@ fn type_of(words: &[&Token]) -> Option<Name> {
     let known = written.parse::<DataType>().map(|known| values::type_name(known).to_owned());
     let name = known.unwrap_or_else(|_| written.trim_matches('"').to_owned());
     Some((None, if brackets < words.len() { format!("{name}[]") } else { name }))
-}
-
-fn name(words: &[&Token]) -> Option<Name> {
-    match words {
-        [own] => Some((None, identifier(own)?)),
-        [schema, Token::Period, own] => Some((Some(identifier(schema)?), identifier(own)?)),
-        _ => None,
-    }
-}
-
-fn identifier(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(name) if name.quote_style.is_some() => Some(name.value.clone()),
-        Token::Word(name) => Some(name.value.to_lowercase()),
-        _ => None,
-    }
-}
-
-fn lower(token: &Token) -> String {
-    token.to_string().to_lowercase()
 }
 
 fn lower_of(token: &&Token) -> String {
