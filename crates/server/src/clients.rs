@@ -2,23 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 use onrush::Uuid;
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
+use tokio::sync::Notify;
 
+use crate::notifications::{Inbox, Notification};
 use crate::rewrite::Rewrites;
 use crate::sql::unix_micros;
 
 /// What is kept of a statement's text, in bytes.
-const STATEMENT_BYTES_MAX: usize = 1024;
+pub(crate) const STATEMENT_BYTES_MAX: usize = 1024;
 
 /// All clients, by number.
-#[derive(Default)]
 pub(crate) struct Clients {
     by_number: Mutex<BTreeMap<i32, Arc<ClientEntry>>>,
     last_number: AtomicI32,
+    /// The number that was given to a transaction last, which no earlier run of the server gave to one.
+    last_transaction: AtomicI64,
     /// Tables that some of them have written anew just now.
     pub(crate) rewrites: Arc<Rewrites>,
 }
@@ -35,8 +38,33 @@ pub(crate) struct ClientEntry {
     /// Where it comes from.
     pub(crate) address: String,
     pub(crate) began_micros: i64,
-    is_cancelled: Arc<AtomicBool>,
+    signals: Arc<Signals>,
+    pub(crate) inbox: Inbox,
     now: Mutex<Activity>,
+}
+
+/// What others want of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// Set by a cancel request, cleared when a statement begins.
+    pub(crate) is_cancelled: AtomicBool,
+    is_ended: AtomicBool,
+    ended: Notify,
+}
+
+impl Signals {
+    /// Whether the client is to be sent away.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the client is to be sent away.
+    pub(crate) async fn wait_for_end(&self) {
+        let ended = self.ended.notified();
+        if !self.is_ended() {
+            ended.await;
+        }
+    }
 }
 
 /// What is known of a client when it comes.
@@ -64,17 +92,37 @@ pub(crate) struct Presence {
     entry: Arc<ClientEntry>,
 }
 
+impl Default for Clients {
+    fn default() -> Clients {
+        Clients {
+            by_number: Mutex::default(),
+            last_number: AtomicI32::default(),
+            last_transaction: AtomicI64::new(unix_micros()),
+            rewrites: Arc::default(),
+        }
+    }
+}
+
 impl Clients {
+    /// A number for one more transaction.
+    pub(crate) fn next_transaction(&self) -> i64 {
+        self.last_transaction.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn with(&self, number: i32) -> Option<Arc<ClientEntry>> {
+        self.by_number.lock().get(&number).cloned()
+    }
+
     /// A number for one more client.
     pub(crate) fn next_number(&self) -> i32 {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A client is there; a cancel request for it will set the flag.
+    /// A client is there; who wants it to stop will signal.
     pub(crate) fn enter(
         self: &Arc<Clients>,
         newcomer: Newcomer<'_>,
-        is_cancelled: &Arc<AtomicBool>,
+        signals: &Arc<Signals>,
     ) -> Presence {
         let Newcomer { number, user, session, address } = newcomer;
         // Random bits of the system: who does not know them cannot cancel.
@@ -94,7 +142,8 @@ impl Clients {
             session,
             address,
             began_micros,
-            is_cancelled: Arc::clone(is_cancelled),
+            signals: Arc::clone(signals),
+            inbox: Inbox::default(),
             now: Mutex::new(now),
         });
         self.by_number.lock().insert(number, Arc::clone(&entry));
@@ -106,8 +155,13 @@ impl Clients {
         if let Some(entry) = self.by_number.lock().get(&number)
             && entry.secret == secret
         {
-            entry.is_cancelled.store(true, Ordering::Relaxed);
+            entry.cancel();
         }
+    }
+
+    /// Tells something to all who listen to it.
+    pub(crate) fn tell(&self, notification: &Notification) {
+        self.all().iter().for_each(|client| client.inbox.give(notification));
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<ClientEntry>> {
@@ -116,13 +170,24 @@ impl Clients {
 }
 
 impl ClientEntry {
+    /// Gives up the statement that runs now.
+    pub(crate) fn cancel(&self) {
+        self.signals.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends the client away, in the middle of a statement, too.
+    pub(crate) fn end(&self) {
+        self.signals.is_ended.store(true, Ordering::Relaxed);
+        self.signals.ended.notify_waiters();
+    }
+
     pub(crate) fn activity(&self) -> Activity {
         self.now.lock().clone()
     }
 }
 
 impl Presence {
-    pub(crate) fn entry(&self) -> &ClientEntry {
+    pub(crate) fn entry(&self) -> &Arc<ClientEntry> {
         &self.entry
     }
 

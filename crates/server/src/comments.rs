@@ -1,19 +1,29 @@
-//! What COMMENT ON says of tables and columns. Kept in a table of the database itself, so that a backup
-//! has it too.
+//! What COMMENT ON says of tables, columns, indexes and constraints. Kept in tables of the database itself, so that a
+//! backup has it too.
 //!
-//! Invariant: the table cannot be named in SQL, as those of roles.
+//! Invariants
+//! 1. The tables cannot be named in SQL, as those of roles.
+//! 2. A comment of a CHECK constraint or a foreign key, which have no number, may outlive it, and is not shown then:
+//!    whoever gives a table a constraint first forgets the comments of those that it has not.
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Result, Row, ScanOptions, Table, TableDefinition,
-    Transaction, Value,
+    ColumnDefinition, DataType, Database, IndexDefinition, Result, Row, ScanOptions, Table,
+    TableDefinition, Transaction, Value,
 };
 
 use crate::kept::{self, Reads, existing, made};
 
 const COMMENTS: &str = "onrush.comments";
+const CONSTRAINT_COMMENTS: &str = "onrush.constraint_comments";
 
-/// What a comment is of: the number of a table, and that of a column counted from 1, or 0 for the table itself.
+/// What a comment is of: the number of a table or of an index's entries, and that of a column counted from 1, 0 for the
+/// table or the index itself, [`KEY`] or [`KEY_CONSTRAINT`].
 pub(crate) type Place = (i64, i64);
+
+/// The index of a table's primary key.
+const KEY: i64 = -1;
+/// The constraint that a primary key or a UNIQUE index is.
+const KEY_CONSTRAINT: i64 = -2;
 
 /// A comment and its place.
 #[derive(Clone, Debug)]
@@ -27,6 +37,110 @@ pub(crate) fn place(table: &Table, column: Option<usize>) -> Place {
     let number = |column| table.definition().column_number(column) + 1;
     // There are at most 1,024.
     (table.id().into(), column.map_or(0, |column| number(column) as i64))
+}
+
+/// The place of an index, or with none that of the table's primary key.
+pub(crate) fn index_place(table: &Table, index: Option<&IndexDefinition>) -> Place {
+    index.map_or((table.id().into(), KEY), |index| (index.entries.into(), 0))
+}
+
+/// The place of the constraint that an index, or with none the table's primary key, is there for.
+pub(crate) fn key_constraint_place(table: &Table, index: Option<&IndexDefinition>) -> Place {
+    (index.map_or(table.id(), |index| index.entries).into(), KEY_CONSTRAINT)
+}
+
+/// A comment of a CHECK constraint or a foreign key.
+#[derive(Clone, Debug)]
+pub(crate) struct ConstraintComment {
+    pub(crate) table: i64,
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+fn constraint_definition() -> Result<TableDefinition> {
+    let table = ColumnDefinition::new("table", DataType::Int64).not_null();
+    let text = |name: &str| ColumnDefinition::new(name, DataType::Text).not_null();
+    let kept = TableDefinition::builder(CONSTRAINT_COMMENTS).column(table);
+    let kept = kept.column(text("constraint")).column(text("text"));
+    Ok(kept.primary_key(["table", "constraint"]).build()?)
+}
+
+/// Every comment of a CHECK constraint or a foreign key.
+pub(crate) fn of_constraints(
+    database: &Database,
+    reads: &mut impl Reads,
+) -> Result<Vec<ConstraintComment>> {
+    let rows = kept::rows(database, reads, CONSTRAINT_COMMENTS)?;
+    Ok(rows.iter().filter_map(constraint_comment).collect())
+}
+
+fn constraint_comment(row: &Row) -> Option<ConstraintComment> {
+    let text = |at: usize| row[at].as_str().map(str::to_owned);
+    Some(ConstraintComment { table: row[0].as_i64()?, name: text(1)?, text: text(2)? })
+}
+
+/// Puts a comment of a CHECK constraint or a foreign key in place of what there was; none takes it away.
+pub(crate) fn put_of_constraint(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    (table, name): (i64, &str),
+    text: Option<&str>,
+) -> Result<()> {
+    match text {
+        Some(text) => {
+            let comments = made(database, constraint_definition()?)?;
+            transaction.upsert(&comments, &[table.into(), name.into(), text.into()])
+        }
+        None => match existing(database, CONSTRAINT_COMMENTS)? {
+            Some(comments) => transaction.delete(&comments, &[table.into(), name.into()]).map(drop),
+            None => Ok(()),
+        },
+    }
+}
+
+/// The transaction drops, or has dropped, constraints of a table.
+pub(crate) fn forget_constraints(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: u32,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let is_meant = |row: &Row| {
+        let comment = constraint_comment(row);
+        comment.is_some_and(|it| it.table == i64::from(table) && is_meant(&it.name))
+    };
+    kept::remove(database, transaction, CONSTRAINT_COMMENTS, is_meant)
+}
+
+/// What is said of the constraints of one table is said of those of another, by other names.
+fn move_constraints(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    (from, to): (u32, u32),
+    renamed: impl Fn(&str) -> String,
+) -> Result<()> {
+    let Some(comments) = existing(database, CONSTRAINT_COMMENTS)? else { return Ok(()) };
+    let rows = transaction.newest_snapshot().scan(&comments, &ScanOptions::default())?;
+    let rows: Vec<Row> = rows.collect::<Result<_>>()?;
+    let said = rows.iter().filter_map(constraint_comment);
+    let said: Vec<_> = said.filter(|comment| comment.table == i64::from(from)).collect();
+    forget_constraints(database, transaction, from, |_| true)?;
+    for comment in said {
+        let place = (i64::from(to), renamed(&comment.name));
+        put_of_constraint(database, transaction, (place.0, &place.1), Some(&comment.text))?;
+    }
+    Ok(())
+}
+
+/// A constraint of a table gets another name.
+pub(crate) fn rename_constraint(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: u32,
+    (from, to): (&str, &str),
+) -> Result<()> {
+    let renamed = |name: &str| if name == from { to } else { name }.to_owned();
+    move_constraints(database, transaction, (table, table), renamed)
 }
 
 fn definition() -> Result<TableDefinition> {
@@ -78,7 +192,7 @@ pub(crate) fn put(
     }
 }
 
-/// The rows of a table go into another one: what is said of it and of its columns goes with them.
+/// The rows of a table go into another one: what is said of it and of what it has goes with them.
 pub(crate) fn move_table(
     database: &Database,
     transaction: &mut Transaction<'_>,
@@ -87,17 +201,53 @@ pub(crate) fn move_table(
     let Some(comments) = existing(database, COMMENTS)? else { return Ok(()) };
     let rows = transaction.newest_snapshot().scan(&comments, &ScanOptions::default())?;
     let rows: Vec<Row> = rows.collect::<Result<_>>()?;
-    let columns = 0..from.definition().columns().len();
-    for column in columns.map(Some).chain([None]) {
-        let old = place(from, column);
-        let name = column.map(|column| from.definition().columns()[column].name.as_str());
-        let new = name.map(|name| to.definition().column_index(name)).transpose();
+    for (old, new) in places_of_both(from, to) {
         let said = rows.iter().filter_map(comment).find(|comment| comment.place == old);
-        if let (Some(said), Ok(new)) = (said, new) {
-            put(database, transaction, place(to, new), Some(&said.text))?;
+        if let Some(said) = said {
+            put(database, transaction, new, Some(&said.text))?;
         }
     }
-    forget(database, transaction, |(table, _)| table == i64::from(from.id()))
+    forget_relation(database, transaction, from)?;
+    move_constraints(database, transaction, (from.id(), to.id()), str::to_owned)
+}
+
+/// The places of what two tables have of the same names, in each of them.
+fn places_of_both(from: &Table, to: &Table) -> Vec<(Place, Place)> {
+    let (old, new) = (from.definition(), to.definition());
+    let columns = (0..old.columns().len()).filter_map(|column| {
+        let found = new.column_index(&old.columns()[column].name).ok()?;
+        Some((place(from, Some(column)), place(to, Some(found))))
+    });
+    let indexes = old.indexes().iter().filter_map(|index| {
+        Some((Some(index), Some(new.indexes().get(new.index_position(&index.name).ok()?)?)))
+    });
+    let indexes = indexes.chain([(None, None)]).flat_map(|(old, new)| {
+        [
+            (index_place(from, old), index_place(to, new)),
+            (key_constraint_place(from, old), key_constraint_place(to, new)),
+        ]
+    });
+    columns.chain([(place(from, None), place(to, None))]).chain(indexes).collect()
+}
+
+/// The transaction drops a table: what is said of it, its columns, its indexes and its constraints goes.
+pub(crate) fn forget_table(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+) -> Result<()> {
+    forget_relation(database, transaction, table)?;
+    forget_constraints(database, transaction, table.id(), |_| true)
+}
+
+fn forget_relation(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+) -> Result<()> {
+    let entries = table.definition().indexes().iter().map(|index| index.entries);
+    let numbers: Vec<i64> = entries.chain([table.id()]).map(i64::from).collect();
+    forget(database, transaction, |(number, _)| numbers.contains(&number))
 }
 
 /// The transaction drops what is at these places.

@@ -125,6 +125,8 @@ pub(crate) struct Report {
     pub(crate) state: &'static str,
     pub(crate) message: String,
     pub(crate) detail: Option<String>,
+    /// PostgreSQL's function that tells it, which some drivers know it by.
+    pub(crate) routine: Option<&'static str>,
     /// Where it was met, as COPY says it.
     pub(crate) context: Option<String>,
     pub(crate) about: Option<About>,
@@ -146,6 +148,7 @@ impl SqlError {
             state,
             message,
             detail: None,
+            routine: None,
             context: None,
             about: None,
             hint: None,
@@ -226,6 +229,12 @@ impl SqlError {
         self
     }
 
+    /// Drivers know the error by this function of PostgreSQL's.
+    pub(crate) fn from_routine(mut self, routine: &'static str) -> SqlError {
+        self.routine = Some(routine);
+        self
+    }
+
     pub(crate) fn is_warning(&self) -> bool {
         matches!(self.severity, Severity::Warning | Severity::Notice)
     }
@@ -296,6 +305,7 @@ impl SqlError {
         more(b'D', self.detail.as_ref());
         more(b'H', self.hint.as_ref());
         more(b'W', self.context.as_ref());
+        more(b'R', self.routine.map(str::to_owned).as_ref());
         if let Some(About { schema, table, column, constraint }) = &self.about {
             more(b's', Some(schema));
             more(b't', Some(table));

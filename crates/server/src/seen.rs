@@ -10,7 +10,7 @@ use std::sync::Arc;
 use onrush::{Database, Error, Result, Table, Transaction};
 
 use crate::access::{self, Roles, is_reserved};
-use crate::comments::{self, Comment, Place};
+use crate::comments::{self, Comment, ConstraintComment, Place};
 use crate::schemas;
 
 /// See the module. Cheap to clone.
@@ -35,6 +35,7 @@ struct Own {
 struct Kept {
     schemas: BTreeSet<String>,
     comments: Vec<Comment>,
+    constraint_comments: Vec<ConstraintComment>,
     roles: Roles,
 }
 
@@ -64,6 +65,7 @@ impl Seen {
             true => Some(Kept {
                 schemas: schemas::made_ones(database, transaction)?,
                 comments: comments::all(database, transaction)?,
+                constraint_comments: comments::of_constraints(database, transaction)?,
                 roles: access::roles_of(database, transaction)?,
             }),
             false => None,
@@ -182,6 +184,14 @@ impl Seen {
         match self.kept() {
             Some(kept) => Ok(kept.comments.clone()),
             None => comments::all(&self.database, &mut self.database.session()?),
+        }
+    }
+
+    /// Every comment of a CHECK constraint or a foreign key.
+    pub(crate) fn constraint_comments(&self) -> Result<Vec<ConstraintComment>> {
+        match self.kept() {
+            Some(kept) => Ok(kept.constraint_comments.clone()),
+            None => comments::of_constraints(&self.database, &mut self.database.session()?),
         }
     }
 

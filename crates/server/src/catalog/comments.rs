@@ -1,13 +1,14 @@
 //! What COMMENT ON says, as PostgreSQL's tools ask for it.
 
-use onrush::{Database, Row, Value};
+use onrush::{Database, Row, Table, Value};
 use onrush_query::{Statement, SystemFunction};
 
 use super::functions::number;
 use super::kinds::{INT4, OID, TEXT};
-use super::{PG_CATALOG, SystemTable, names, oid};
-use crate::comments::{self, Comment};
+use super::{PG_CATALOG, SystemTable, indexes, names, oid};
+use crate::comments::{self, ConstraintComment, Place};
 use crate::execute::seen_by;
+use crate::schemas;
 use crate::seen::Seen;
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
@@ -18,52 +19,126 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
 }];
 
 fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
-    let tables = seen.relations();
-    let describe = |comment: Comment| {
-        let table = tables.iter().find(|table| i64::from(table.id()) == comment.place.0)?;
-        let columns = 0..table.definition().columns().len();
-        let mut columns = columns.map(Some);
-        // A column's number here is its place.
-        let number = match comment.place == comments::place(table, None) {
-            true => 0,
-            false => columns.position(|it| comments::place(table, it) == comment.place)? + 1,
-        };
-        let number = Value::Int32(i32::try_from(number).ok()?);
-        let class = oid(names::PG_CLASS_OID);
-        Some(vec![oid(names::table_oid(table)), class, number, comment.text.into()])
-    };
     // Of a database that has stopped nothing is told.
-    seen.comments().unwrap_or_default().into_iter().filter_map(describe).collect()
+    let (said, of_constraints) =
+        (seen.comments().unwrap_or_default(), seen.constraint_comments().unwrap_or_default());
+    if said.is_empty() && of_constraints.is_empty() {
+        return Vec::new();
+    }
+    let of_table = |table: &Table| -> Vec<Row> {
+        let text = |place: Place| said.iter().find(|it| it.place == place).map(|it| &it.text);
+        let row = |(object, class, number): (u32, u32, i32), text: &String| -> Row {
+            vec![oid(object), oid(class), Value::Int32(number), text.clone().into()]
+        };
+        let whole = names::table_oid(table);
+        // A column's number here is its place.
+        let columns = (0..table.definition().columns().len()).filter_map(|column| {
+            let number = i32::try_from(column + 1).ok()?;
+            let text = text(comments::place(table, Some(column)))?;
+            Some(row((whole, names::PG_CLASS_OID, number), text))
+        });
+        let others = objects(table).into_iter().filter_map(|object| {
+            let text = match &object.of {
+                Of::Place(place) => text(*place)?,
+                Of::Constraint(name) => constraint_text(&of_constraints, table, name)?,
+            };
+            Some(row((object.number, object.class, 0), text))
+        });
+        others.chain(columns).collect()
+    };
+    seen.relations().iter().flat_map(of_table).collect()
+}
+
+/// Something of a table that has a number of its own in a catalogue table, and where its comment is kept.
+struct Object {
+    number: u32,
+    class: u32,
+    of: Of,
+}
+
+enum Of {
+    Place(Place),
+    /// A CHECK constraint or a foreign key.
+    Constraint(String),
+}
+
+/// The table, its indexes and its constraints.
+fn objects(table: &Table) -> Vec<Object> {
+    let definition = table.definition();
+    let place =
+        |number: u32, class: u32, place: Place| Object { number, class, of: Of::Place(place) };
+    let mut all =
+        vec![place(names::table_oid(table), names::PG_CLASS_OID, comments::place(table, None))];
+    for index in indexes::all(table) {
+        let mut known = definition.indexes().iter();
+        let known = known.find(|it| !index.is_primary && schemas::own_name(&it.name) == index.name);
+        let at = comments::index_place(table, known);
+        all.push(place(index.number, names::PG_CLASS_OID, at));
+        if let Some(number) = index.constraint {
+            let at = comments::key_constraint_place(table, known);
+            all.push(place(number, names::PG_CONSTRAINT_OID, at));
+        }
+    }
+    let checks = definition.checks().iter().map(|check| &check.name);
+    let named = checks.chain(definition.foreign_keys().iter().map(|key| &key.name));
+    all.extend(named.map(|name| Object {
+        number: names::constraint_oid(table, name),
+        class: names::PG_CONSTRAINT_OID,
+        of: Of::Constraint(name.clone()),
+    }));
+    all
+}
+
+fn constraint_text<'c>(
+    said: &'c [ConstraintComment],
+    table: &Table,
+    name: &str,
+) -> Option<&'c String> {
+    let is_it = |it: &&ConstraintComment| it.table == i64::from(table.id()) && it.name == name;
+    said.iter().find(is_it).map(|it| &it.text)
 }
 
 /// `obj_description` and `col_description`.
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
-    let told = |seen: &Seen, table: i64, column: i64| {
-        let table = names::table_with(seen, table)?;
-        let column = usize::try_from(column).ok()?.checked_sub(1);
-        let is_there = |column: usize| column < table.definition().columns().len();
-        if !column.is_none_or(is_there) {
-            return None;
-        }
-        seen.comment(comments::place(&table, column)).ok()?
-    };
     let (one, other) = (database.clone(), database.clone());
     vec![
         SystemFunction::of_client("obj_description", TEXT, move |client, given| {
             let seen = seen_by(client, &one);
-            let table = number(given, 0).filter(|oid| is_table(&seen, *oid));
-            table.and_then(|oid| told(&seen, oid, 0)).map_or(Value::Null, Value::from)
+            let class = given.get(1).map(|name| name.as_str().and_then(names::catalogue_oid));
+            number(given, 0)
+                .and_then(|oid| of_object(&seen, oid, class))
+                .map_or(Value::Null, Value::from)
         }),
         SystemFunction::of_client("col_description", TEXT, move |client, given| {
             let seen = seen_by(client, &other);
             let place = number(given, 0).zip(number(given, 1));
-            let told = place.and_then(|(table, column)| told(&seen, table, column));
+            let told = place.and_then(|(table, column)| of_column(&seen, table, column));
             told.map_or(Value::Null, Value::from)
         }),
     ]
 }
 
-/// Whether it is a table and not the key of one, which has no comment of its own.
-fn is_table(seen: &Seen, oid: i64) -> bool {
-    names::table_with(seen, oid).is_some_and(|table| i64::from(names::table_oid(&table)) == oid)
+/// The comment of what has a number in one catalogue table, or with none given in any.
+fn of_object(seen: &Seen, number: i64, class: Option<Option<i64>>) -> Option<String> {
+    let is_it = |object: &Object| {
+        i64::from(object.number) == number
+            && class.is_none_or(|class| class == Some(object.class.into()))
+    };
+    seen.relations().iter().find_map(|table| {
+        let mut found = objects(table).into_iter().filter(is_it);
+        found.find_map(|object| match &object.of {
+            Of::Place(place) => seen.comment(*place).ok()?,
+            Of::Constraint(name) => {
+                constraint_text(&seen.constraint_comments().ok()?, table, name).cloned()
+            }
+        })
+    })
+}
+
+/// The comment of a column by its place, from 1.
+fn of_column(seen: &Seen, table: i64, column: i64) -> Option<String> {
+    let table = names::table_with(seen, table)?;
+    let column = usize::try_from(column).ok()?.checked_sub(1)?;
+    let is_there = column < table.definition().columns().len();
+    is_there.then(|| seen.comment(comments::place(&table, Some(column))).ok())?.flatten()
 }

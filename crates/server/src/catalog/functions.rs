@@ -104,6 +104,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     all.extend(super::views::functions(database));
     all.extend(crate::sequences::functions(sequences));
     all.extend(crate::advisory::functions());
+    all.extend(crate::control::functions());
     all
 }
 

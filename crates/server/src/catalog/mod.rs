@@ -16,6 +16,7 @@ mod names;
 mod rights;
 mod roles;
 mod sequences;
+mod session_objects;
 mod settings;
 mod tables;
 mod text_functions;
@@ -61,6 +62,7 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(settings::ALL);
     let more =
         constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL).chain(views::ALL);
+    let more = more.chain(session_objects::ALL);
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 

@@ -9,6 +9,8 @@ mod decode;
 mod encode;
 mod fields;
 
+use std::sync::Arc;
+
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
@@ -20,7 +22,7 @@ use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{RowStream, Step, tag};
 use crate::schemas;
-use crate::sql::{CopyFormat, CopyPlan};
+use crate::sql::{CopyFormat, CopyPlan, OutputColumn};
 use crate::values::{self, Wire};
 use fields::Fields;
 
@@ -158,16 +160,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     pub(super) async fn copy_out(
         &mut self,
-        plan: &CopyPlan,
+        format: &CopyFormat,
         mut rows: RowStream,
     ) -> std::result::Result<(), Stop> {
-        let columns = i16::try_from(plan.columns.len()).unwrap_or(i16::MAX);
-        let code = code(&plan.format);
-        let codes = vec![i16::from(code); plan.columns.len()];
-        self.wire.put(&CopyOutResponse::new(code, columns, codes));
-        match &plan.format {
+        let columns = Arc::clone(rows.columns());
+        let count = i16::try_from(columns.len()).unwrap_or(i16::MAX);
+        let code = code(format);
+        let codes = vec![i16::from(code); columns.len()];
+        self.wire.put(&CopyOutResponse::new(code, count, codes));
+        match format {
             CopyFormat::Lines(format) if format.has_header => {
-                encode::header(plan, format, &mut self.wire.output);
+                encode::header(&columns, format, &mut self.wire.output);
             }
             CopyFormat::Lines(_) => {}
             CopyFormat::Binary => message(&mut self.wire.output, binary::header),
@@ -176,11 +179,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             match rows.next()? {
                 Step::Row(row) => {
-                    put_row(plan, &row, &mut self.wire.output)?;
+                    put_row(&columns, format, &row, &mut self.wire.output)?;
                     count += 1;
                 }
                 Step::RowThenPause(row) => {
-                    put_row(plan, &row, &mut self.wire.output)?;
+                    put_row(&columns, format, &row, &mut self.wire.output)?;
                     count += 1;
                     tokio::task::yield_now().await;
                 }
@@ -192,7 +195,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.backend.patience.check()?;
             }
         }
-        if plan.format == CopyFormat::Binary {
+        if *format == CopyFormat::Binary {
             message(&mut self.wire.output, binary::end);
         }
         self.wire.put(&CopyDone::new());
@@ -236,13 +239,18 @@ fn code(format: &CopyFormat) -> i8 {
     i8::from(*format == CopyFormat::Binary)
 }
 
-fn put_row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) -> Result<()> {
-    match &plan.format {
+fn put_row(
+    columns: &[OutputColumn],
+    format: &CopyFormat,
+    row: &Row,
+    output: &mut BytesMut,
+) -> Result<()> {
+    match format {
         CopyFormat::Lines(format) => {
-            encode::row(plan, format, row, output);
+            encode::row(columns, format, row, output);
             Ok(())
         }
-        CopyFormat::Binary => message(output, |output| binary::row(plan, row, output)),
+        CopyFormat::Binary => message(output, |output| binary::row(columns, row, output)),
     }
 }
 

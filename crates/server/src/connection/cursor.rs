@@ -16,7 +16,8 @@ use super::memory::Part;
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Declared, RowStream, Step};
-use crate::sql::{FetchPlan, Movement, OutputColumn};
+use crate::session_objects::ShownCursor;
+use crate::sql::{FetchPlan, Movement, OutputColumn, unix_micros};
 use crate::values::Formats;
 
 /// Most cursors of one client.
@@ -188,7 +189,15 @@ fn row_bytes(row: &Row) -> usize {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn declare(&mut self, declared: Declared) -> Result<()> {
+        let shown = ShownCursor {
+            text: self.backend.presence.entry().activity().statement,
+            made_micros: unix_micros(),
+            is_held: declared.is_held,
+            is_scroll: declared.is_scroll,
+        };
+        let name = declared.name.clone();
         self.cursors.insert(declared, self.backend.is_in_transaction())?;
+        self.objects().cursors.lock().insert(name, shown);
         self.complete("DECLARE CURSOR".into());
         Ok(())
     }
@@ -219,6 +228,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     pub(super) fn note_cursors(&mut self) {
+        let mut shown = self.objects().cursors.lock();
+        shown.retain(|name, _| self.cursors.by_name.contains_key(name));
+        drop(shown);
         self.wire.memory.note(Part::Cursors, self.cursors.bytes());
     }
 

@@ -18,6 +18,7 @@ use crate::clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::Backend;
 use crate::execute::plan::{CursorPlan, Plan, RowsPlan, SessionPlan, WritePlan};
+use crate::session_objects::{SessionObjects, ShownStatement};
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed, PreparePlan};
 use crate::values::Formats;
 
@@ -84,7 +85,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 prepared?
             }
         };
+        let shown = (!name.is_empty()).then(|| ShownStatement::new(text, &prepared.oids, false));
         self.keep_statement(name.to_owned(), prepared)?;
+        if let Some(shown) = shown {
+            self.objects().statements.lock().insert(name.to_owned(), shown);
+        }
         self.wire.put(&ParseComplete::new());
         Ok(())
     }
@@ -157,9 +162,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// What the client's prepared statements and cursors are shown as.
+    pub(super) fn objects(&self) -> &SessionObjects {
+        &self.backend.control.objects
+    }
+
     fn drop_statement(&mut self, name: &str) {
         if let Some(dropped) = self.statements.remove(name) {
             self.statement_bytes -= dropped.bytes();
+            self.objects().statements.lock().remove(name);
             self.wire.memory.note(Part::Statements, self.statement_bytes);
         }
     }
@@ -169,7 +180,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.check_new(&plan.name)?;
         let text = (clients::shown(&plan.text), parsed_bytes(&plan.text));
         let prepared = self.prepare(Some(plan.statement), text, Parameters::declared(plan.oids))?;
-        self.keep_statement(plan.name, Arc::new(prepared))?;
+        // As the client has sent it, where that was kept whole.
+        let sent = self.backend.presence.entry().activity().statement;
+        let whole = if sent.len() < clients::STATEMENT_BYTES_MAX { &sent } else { &*plan.text };
+        let shown = ShownStatement::new(whole, &prepared.oids, true);
+        self.keep_statement(plan.name.clone(), Arc::new(prepared))?;
+        self.objects().statements.lock().insert(plan.name, shown);
         self.complete("PREPARE".into());
         Ok(())
     }
@@ -257,6 +273,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// DISCARD ALL, DEALLOCATE ALL.
     pub(super) fn forget_statements(&mut self) {
         self.statements.clear();
+        self.objects().statements.lock().clear();
         self.statement_bytes = 0;
         self.wire.memory.note(Part::Statements, 0);
         self.known.clear();

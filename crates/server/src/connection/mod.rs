@@ -16,6 +16,7 @@ mod copy;
 mod cursor;
 mod door;
 mod extended;
+mod idle;
 mod known;
 mod line;
 mod login;
@@ -32,7 +33,6 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
-use onrush_fault::{Fault, planted};
 use onrush_query::style;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
@@ -305,34 +305,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(Next::Settle)
     }
 
-    /// Waits until everything that was answered is durable, then sends the answers. If it cannot
-    /// become durable they are taken back, and the client is told that.
-    async fn settle(&mut self) -> std::result::Result<(), Stop> {
-        if let Some(token) = self.backend.take_rest()
-            && !token.is_durable()
-            && !planted(Fault::AnswerNotAwaited)
-            && let Err(error) = token.wait_async().await
-        {
-            return Err(SqlError::from(error).fatal().into());
-        }
-        self.wire.send().await
-    }
-
-    async fn wait_for_input(&mut self) -> std::result::Result<(), Stop> {
-        self.wire.memory.note(Part::Portals, self.portals.bytes());
-        let timeout = self.backend.settings.idle_in_transaction_timeout;
-        let limit = self.backend.is_in_transaction() && !timeout.is_zero();
-        let mut shutdown = self.shared.shutdown.subscribe();
-        tokio::select! {
-            filled = self.wire.fill() => filled,
-            _ = shutdown.wait_for(|is_down| *is_down) => Err(going_down().into()),
-            () = tokio::time::sleep(timeout), if limit => Err(SqlError::new(
-                state::IDLE_IN_TRANSACTION,
-                "the transaction was idle for longer than idle_in_transaction_session_timeout",
-            ).fatal().into()),
-        }
-    }
-
     /// Handles a message that nothing is waited for, and gives back one that may have to wait.
     fn handle_at_once(&mut self, frame: Frame) -> std::result::Result<Option<Frame>, Stop> {
         style::set_current(&self.backend.settings.style);
@@ -425,6 +397,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         self.backend.end_locks();
         self.tell_settings();
+        if !self.backend.is_in_transaction() {
+            self.notifications();
+        }
         self.wire.put(&ReadyForQuery::new(self.backend.status()));
     }
 
@@ -578,8 +553,4 @@ fn data_row(
     let length = i32::try_from(output.len() - start - 1).map_err(|_| too_long())?;
     output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     Ok(())
-}
-
-fn going_down() -> SqlError {
-    SqlError::new(state::ADMIN_SHUTDOWN, "the server is shutting down").fatal()
 }

@@ -103,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return self.go_on(rows, manner.formats, manner.rows_max).await;
             }
             Answer::CopyIn(copy) => self.copy_in(&copy).await?,
-            Answer::CopyOut(copy, rows) => self.copy_out(&copy, *rows).await?,
+            Answer::CopyOut(format, rows) => self.copy_out(&format, *rows).await?,
         }
         Ok(State::Done)
     }
@@ -140,7 +140,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if !is_simple && (fresh.oids != old.oids || fresh.described() != old.described()) {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
-                .with_hint("A table was altered: prepare the statement again."));
+                .with_hint("A table was altered: prepare the statement again.")
+                .from_routine("RevalidateCachedQuery"));
         }
         Ok(Arc::new(fresh))
     }

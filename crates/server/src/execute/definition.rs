@@ -17,13 +17,11 @@ use super::Backend;
 use super::foreign_key::ForeignChange;
 use super::temporary::OnCommit;
 use super::transaction::Work;
-use super::{foreign_key, generated, index, sequence, view};
+use super::{comment, foreign_key, generated, index, sequence, view};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
-use crate::sql::{
-    AlterPlan, Change, ColumnChange, CommentPlan, IndexPlan, NewTable, PlannedChange,
-};
+use crate::sql::{AlterPlan, Change, ColumnChange, IndexPlan, NewTable, PlannedChange};
 use crate::{access, column_change, comments, schemas, sequences};
 
 /// What a statement changes beside tables.
@@ -215,6 +213,7 @@ impl Backend {
             free_keys(transaction, &table, &plan.changes, &mut notices)?;
             free_views(&database, transaction, &table, &plan.changes, &mut notices)?;
             forget_columns(&database, transaction, &table, &changes)?;
+            comment::follow_constraints(&database, transaction, &table, &plan.changes)?;
             for index in &gone {
                 transaction.drop_index(index)?;
             }
@@ -232,22 +231,6 @@ impl Backend {
             Ok(notices)
         })?;
         self.notices.extend(notices);
-        Ok(())
-    }
-
-    pub(super) fn comment(&mut self, plan: &CommentPlan) -> Result<()> {
-        let CommentPlan { table, column, text } = plan;
-        let database = self.database.clone();
-        self.define(Touched::KEPT, |transaction| {
-            let table = transaction.table(table)?;
-            transaction.hold_table(&table)?;
-            let column = match column.as_str() {
-                "" => None,
-                name => Some(table.definition().shown_column_index(name)?),
-            };
-            let place = comments::place(&table, column);
-            Ok(comments::put(&database, transaction, place, text.as_deref())?)
-        })?;
         Ok(())
     }
 
@@ -313,11 +296,11 @@ pub(crate) fn drop_table(
     transaction: &mut Transaction<'_>,
     name: &str,
 ) -> onrush::Result<()> {
-    let number = transaction.lock_table(name)?.id();
+    let table = transaction.lock_table(name)?;
     transaction.drop_table(name)?;
-    sequences::drop_owned(database, transaction, number, None)?;
-    access::forget_table(database, transaction, number)?;
-    comments::forget(database, transaction, |(of, _)| of == i64::from(number))
+    sequences::drop_owned(database, transaction, table.id(), None)?;
+    access::forget_table(database, transaction, table.id())?;
+    comments::forget_table(database, transaction, &table)
 }
 
 /// Refuses other types for columns that views use.

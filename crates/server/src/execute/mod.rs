@@ -11,6 +11,7 @@
 //!    it rests on. No statement sees to it by itself: whatever reads or writes in the engine does.
 
 mod call;
+mod comment;
 mod create_as;
 mod database;
 mod definition;
@@ -53,9 +54,9 @@ use pgwire::messages::response::TransactionStatus;
 use sqlparser::ast::DiscardObject;
 
 pub(crate) use definition::drop_table;
-pub(crate) use patience::Patience;
+pub(crate) use patience::{Patience, ended};
 pub(crate) use plan::Plan;
-pub(crate) use query::{caller_of, locks_of, seen_by};
+pub(crate) use query::{caller_of, control_of, locks_of, seen_by};
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use temporary::{OnCommit, drop_leftovers};
@@ -65,14 +66,18 @@ use crate::access::{Access, Identity};
 use crate::advisory::ClientLocks;
 use crate::clients::{Clients, Newcomer, Presence};
 use crate::connection::Door;
+use crate::control::ClientControl;
 use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::listener::Shared;
+use crate::notifications::Change;
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::{ALL, show_columns};
-use crate::sql::{Bound, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, SettingChange};
+use crate::sql::{
+    Bound, CopyFormat, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, SettingChange,
+};
 use definition::Touched;
 use savepoint::NamedSavepoint;
 use settings::Defaults;
@@ -92,7 +97,7 @@ pub(crate) enum Answer {
     Done(Cow<'static, str>),
     Rows(Box<RowStream>),
     CopyIn(Box<CopyPlan>),
-    CopyOut(Box<CopyPlan>, Box<RowStream>),
+    CopyOut(CopyFormat, Box<RowStream>),
     /// Done, and all prepared statements of the client are to be forgotten.
     Discarded(Cow<'static, str>),
     /// This statement is to be kept for the client.
@@ -143,6 +148,7 @@ pub(crate) struct Backend {
     sequences: Arc<ClientSequences>,
     /// The client's advisory locks.
     locks: Arc<ClientLocks>,
+    pub(crate) control: Arc<ClientControl>,
     pub(super) work: Work,
     /// What the client sees of definitions.
     pub(crate) seen: Seen,
@@ -200,11 +206,11 @@ impl Backend {
         ));
         let locks = session.advisory_locks();
         let locks = Arc::new(ClientLocks { locks, patience: patience.clone() });
-        let is_cancelled = &patience.is_cancelled;
+        let control = Arc::new(ClientControl::new(clients, &patience));
         let address = door.peer.to_string();
         let newcomer =
             Newcomer { number: client.number, user: &client.user, session: session.id(), address };
-        let presence = clients.enter(newcomer, is_cancelled);
+        let presence = clients.enter(newcomer, &patience.signals);
         Ok(Backend {
             database: database.clone(),
             queries: Arc::clone(&shared.queries),
@@ -217,6 +223,7 @@ impl Backend {
             who,
             sequences,
             locks,
+            control,
             work: Work::Idle(Box::new(session)),
             seen: Seen::committed(database),
             has_defined: false,
@@ -252,6 +259,8 @@ impl Backend {
     pub(crate) fn end_locks(&self) {
         if matches!(self.work, Work::Idle(_)) {
             self.locks.locks.end_transaction();
+            self.control.end_transaction();
+            self.control.said.commit(&self.presence.entry().inbox);
         }
     }
 
@@ -298,7 +307,17 @@ impl Backend {
         if !self.settings.has_begun {
             let _ = self.look_at_others();
         }
+        if !self.is_in_transaction() {
+            self.control.said.go_back(0);
+        }
         self.fail_work();
+    }
+
+    /// Others are told what was committed and is durable.
+    pub(crate) fn tell_others(&self) {
+        for notification in self.control.said.take_committed() {
+            self.clients.tell(&notification);
+        }
     }
 
     fn fail_work(&mut self) {
@@ -367,6 +386,7 @@ impl Backend {
                 self.discard_temporaries()?;
                 self.sequences.discard();
                 self.locks.locks.unlock_all();
+                self.control.said.change(Change::Unlisten(None))?;
                 self.settings.reset();
                 self.settings.change_users(Users::default(), false);
                 self.follow_users();

@@ -1,13 +1,14 @@
 //! How long a statement may go on, and may wait for the definitions of other transactions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use onrush::Waiting;
 use onrush_query::Rows;
 use parking_lot::Mutex;
 
+use crate::clients::Signals;
 use crate::connection::Line;
 use crate::error::{Result, SqlError, state};
 
@@ -18,8 +19,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long a statement may go on. All clones are of the same client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
-    /// Set by a cancel request, cleared when a statement begins.
-    pub(crate) is_cancelled: Arc<AtomicBool>,
+    /// What others want of the client.
+    pub(crate) signals: Arc<Signals>,
     limits: Arc<Mutex<Limits>>,
     /// The client's socket.
     line: Option<Arc<Line>>,
@@ -49,15 +50,19 @@ impl Patience {
     }
 
     pub(super) fn begin(&self, timeout: Duration, lock_timeout: Duration) {
-        self.is_cancelled.store(false, Ordering::Relaxed);
+        self.signals.is_cancelled.store(false, Ordering::Relaxed);
         let deadline = in_time(timeout);
         *self.limits.lock() = Limits { deadline, lock_timeout, ..Limits::default() };
     }
 
     /// Whether the running statement must be given up.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.is_cancelled.load(Ordering::Relaxed) {
-            return Err(SqlError::new(state::QUERY_CANCELED, "the statement was cancelled"));
+        if self.signals.is_ended() {
+            return Err(ended());
+        }
+        if self.signals.is_cancelled.load(Ordering::Relaxed) {
+            let message = "canceling statement due to user request";
+            return Err(SqlError::new(state::QUERY_CANCELED, message));
         }
         let needs_client = self.limits.lock().needs_client;
         if needs_client && self.line.as_ref().is_some_and(|line| line.is_cut()) {
@@ -65,16 +70,31 @@ impl Patience {
             return Err(SqlError::new(state::QUERY_CANCELED, message));
         }
         if is_over(self.limits.lock().deadline) {
-            let message = "the statement took longer than statement_timeout and was given up";
+            let message = "canceling statement due to statement timeout";
             return Err(SqlError::new(state::QUERY_CANCELED, message));
         }
         Ok(())
     }
 
+    /// Sleeps, as long as the statement may go on. Other clients of this thread go on on another one.
+    pub(crate) fn sleep(&self, length: Duration) -> Result<()> {
+        let until = Instant::now() + length;
+        tokio::task::block_in_place(|| {
+            loop {
+                self.check()?;
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(());
+                }
+                std::thread::sleep(left.min(LOOK_AGAIN));
+            }
+        })
+    }
+
     /// Why the engine was told to give up what it waited for.
     pub(crate) fn given_up(&self) -> SqlError {
         let of_lock = || {
-            let message = "the statement waited longer than lock_timeout for another transaction's definition";
+            let message = "canceling statement due to lock timeout";
             SqlError::new(state::LOCK_NOT_AVAILABLE, message)
         };
         self.check().err().unwrap_or_else(of_lock)
@@ -103,6 +123,12 @@ impl Waiting for Patience {
         self.limits.lock().lock_deadline = in_time(lock_timeout);
         tokio::task::block_in_place(wait);
     }
+}
+
+/// The client is sent away.
+pub(crate) fn ended() -> SqlError {
+    let message = "terminating connection due to administrator command";
+    SqlError::new(state::ADMIN_SHUTDOWN, message).fatal()
 }
 
 /// When a time from now on is over; zero never is.

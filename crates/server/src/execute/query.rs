@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::advisory::ClientLocks;
+use crate::control::ClientControl;
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sequences::ClientSequences;
@@ -50,7 +51,8 @@ impl Backend {
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
         let sequences = Arc::clone(&self.sequences);
         let locks = Arc::clone(&self.locks);
-        let session = Session { settings, seen, sequences, locks };
+        let control = Arc::clone(&self.control);
+        let session = Session { settings, seen, sequences, locks, control };
         let settings: Arc<dyn SessionSettings> = Arc::new(session);
         Finder {
             seen: self.seen.clone(),
@@ -67,12 +69,19 @@ struct Session {
     seen: Seen,
     sequences: Arc<ClientSequences>,
     locks: Arc<ClientLocks>,
+    control: Arc<ClientControl>,
 }
 
 /// The advisory locks of a client; none where nobody asks.
 pub(crate) fn locks_of(client: &Client) -> Option<Arc<ClientLocks>> {
     let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
     Some(Arc::clone(&session.locks))
+}
+
+/// What a client can do to itself and others; none where nobody asks.
+pub(crate) fn control_of(client: &Client) -> Option<Arc<ClientControl>> {
+    let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
+    Some(Arc::clone(&session.control))
 }
 
 /// What a client knows of sequences; none where nobody asks.

@@ -13,6 +13,8 @@ pub(super) struct NamedSavepoint {
     savepoint: Savepoint,
     /// As they were: they go back, too.
     settings: Settings,
+    /// How much was said to others.
+    said: usize,
 }
 
 impl Backend {
@@ -31,7 +33,8 @@ impl Backend {
             SavepointPlan::Set(name) => {
                 let savepoint = self.in_open_transaction(|open| Ok(open.savepoint()))?;
                 let settings = self.settings.clone();
-                self.savepoints.push(NamedSavepoint { name: name.clone(), savepoint, settings });
+                let (name, said) = (name.clone(), self.control.said.length());
+                self.savepoints.push(NamedSavepoint { name, savepoint, settings, said });
                 Ok(Answer::Done("SAVEPOINT".into()))
             }
             SavepointPlan::RollbackTo(name) => {
@@ -39,6 +42,7 @@ impl Backend {
                 let savepoint = self.savepoints[index].savepoint;
                 self.in_open_transaction(|open| Ok(open.rollback_to(savepoint)?))?;
                 self.settings = self.savepoints[index].settings.clone();
+                self.control.said.go_back(self.savepoints[index].said);
                 self.follow_users();
                 self.savepoints.truncate(index + 1);
                 self.work.recover();

@@ -63,7 +63,7 @@ impl Backend {
         };
         let columns: Arc<[OutputColumn]> = copy.columns.iter().map(column).collect();
         let stream = RowStream::new(columns, Source::Scan(Box::new(scan)), "COPY");
-        Ok(Answer::CopyOut(Box::new(copy.clone()), Box::new(stream)))
+        Ok(Answer::CopyOut(copy.format.clone(), Box::new(stream)))
     }
 
     /// One row of values without a table.

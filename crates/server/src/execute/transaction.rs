@@ -149,6 +149,7 @@ impl Backend {
         if outcome.is_err() {
             self.is_rolled_back = true;
             self.forget_definitions();
+            self.control.said.go_back(0);
         }
         outcome?;
         self.end_definitions()?;
@@ -166,6 +167,7 @@ impl Backend {
                 }
                 self.savepoints.clear();
                 self.settings.end(false);
+                self.control.said.go_back(0);
                 self.is_rolled_back = true;
                 Work::Idle(Box::new(open.into_owner().into_inner()))
             }

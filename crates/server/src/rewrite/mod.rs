@@ -126,7 +126,9 @@ impl Rewrite<'_> {
         sequences::move_owned(transaction, (table, substitute))?;
         views::move_table(transaction, (table, substitute))?;
         access::move_table(self.database, transaction, (table, substitute))?;
-        Ok(comments::move_table(self.database, transaction, (table, substitute))?)
+        // With the indexes that were made for it.
+        let replaced = transaction.table(table.name())?;
+        Ok(comments::move_table(self.database, transaction, (table, &replaced))?)
     }
 
     /// The definition of the table in its new form.

@@ -1,21 +1,29 @@
-//! COMMENT ON TABLE and COMMENT ON COLUMN.
+//! COMMENT ON TABLE, VIEW, SEQUENCE, COLUMN, INDEX and CONSTRAINT.
 
 use sqlparser::ast::{CommentObject, ObjectName, Statement};
 
 use super::plan;
-use super::{Planner, names};
+use super::{Planner, names, storage};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::{schemas, views};
 
-/// What is said of a table or column.
+/// What is said of a table or of something that it has.
 #[derive(Clone, Debug)]
 pub(crate) struct CommentPlan {
     pub(crate) table: String,
-    /// Empty: the table itself.
-    pub(crate) column: String,
+    pub(crate) part: Part,
     /// None takes it away.
     pub(crate) text: Option<String>,
+}
+
+/// What of a table a comment is of, by its name.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    Whole,
+    Column(String),
+    Index(String),
+    Constraint(String),
 }
 
 pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<DefinitionPlan> {
@@ -23,7 +31,20 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
     else {
         return Err(SqlError::not_supported(statement, FORMS));
     };
+    // As in PostgreSQL, an empty comment is none.
+    let text = comment.clone().filter(|text| !text.is_empty());
     let (table, column) = match object_type {
+        CommentObject::Index => {
+            let mut parts = names::parts(object_name)?;
+            let index = parts.pop().unwrap_or_default();
+            let schema = parts.pop();
+            let Some(table) = storage::table_of_index(planner, schema.as_deref(), &index)? else {
+                let message = format!("relation \"{index}\" does not exist");
+                return Err(SqlError::new(state::UNDEFINED_TABLE, message));
+            };
+            let (table, part) = (table.name().to_owned(), Part::Index(index));
+            return Ok(DefinitionPlan::Comment(CommentPlan { table, part, text }));
+        }
         CommentObject::Table | CommentObject::Sequence | CommentObject::View => {
             (planner.lookup().table_named(object_name)?, None)
         }
@@ -51,10 +72,21 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
     if let Some(column) = &column {
         known.definition().shown_column_index(column)?;
     }
-    // As in PostgreSQL, an empty comment is none.
-    let text = comment.clone().filter(|text| !text.is_empty());
-    Ok(DefinitionPlan::Comment(CommentPlan { table, column: column.unwrap_or_default(), text }))
+    let part = column.map_or(Part::Whole, Part::Column);
+    Ok(DefinitionPlan::Comment(CommentPlan { table, part, text }))
 }
 
-const FORMS: &str = "There are COMMENT ON TABLE, COMMENT ON VIEW and COMMENT ON SEQUENCE name, and \
-     COMMENT ON COLUMN table.column.";
+/// Plans a COMMENT ON CONSTRAINT of which the name of the constraint was read.
+pub(super) fn of_constraint(
+    planner: &Planner<'_>,
+    constraint: &str,
+    statement: &Statement,
+) -> Result<DefinitionPlan> {
+    let planned = plan(planner, statement)?;
+    let DefinitionPlan::Comment(plan) = planned else { return Ok(planned) };
+    let part = Part::Constraint(constraint.to_owned());
+    Ok(DefinitionPlan::Comment(CommentPlan { part, ..plan }))
+}
+
+const FORMS: &str = "There are COMMENT ON TABLE, VIEW, SEQUENCE and INDEX name, COMMENT ON COLUMN \
+     table.column and COMMENT ON CONSTRAINT name ON table.";

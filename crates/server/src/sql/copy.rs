@@ -1,14 +1,16 @@
-//! COPY table FROM STDIN and TO STDOUT.
+//! COPY table FROM STDIN, and COPY of a table or a query TO STDOUT.
 
 use onrush::{DefaultValue, Table};
 use sqlparser::ast::{
-    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident,
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, Query,
+    SetExpr, Statement,
 };
 
+use super::operand::Parameters;
 use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
-use crate::execute::plan::RowsPlan;
+use crate::execute::plan::{Plan, RowsPlan};
 use crate::schemas;
 
 /// How rows are written in the stream.
@@ -49,8 +51,13 @@ pub(super) fn plan(
     options: &[CopyOption],
     legacy: &[CopyLegacyOption],
 ) -> Result<RowsPlan> {
-    let CopySource::Table { table_name, columns } = source else {
-        return Err(SqlError::not_supported("COPY of a query", "COPY a table."));
+    let (table_name, columns) = match source {
+        CopySource::Table { table_name, columns } => (table_name, columns),
+        CopySource::Query(query) => {
+            check_target(to, target)?;
+            let format = format(options, legacy)?;
+            return Ok(RowsPlan::CopyRows(Box::new(rows(planner, query)?), format));
+        }
     };
     let table = plan::table(planner, &planner.lookup().table_named(table_name)?)?;
     let definition = table.definition();
@@ -92,13 +99,37 @@ pub(super) fn plan(
     }
     let format = format(options, legacy)?;
     let copy = CopyPlan { table, columns: positions, format };
+    check_target(to, target)?;
+    Ok(if to { RowsPlan::CopyOut(copy) } else { RowsPlan::CopyIn(copy) })
+}
+
+fn check_target(to: bool, target: &CopyTarget) -> Result<()> {
     match (to, target) {
-        (false, CopyTarget::Stdin) => Ok(RowsPlan::CopyIn(copy)),
-        (true, CopyTarget::Stdout) => Ok(RowsPlan::CopyOut(copy)),
+        (false, CopyTarget::Stdin) | (true, CopyTarget::Stdout) => Ok(()),
         _ => Err(SqlError::not_supported(
             "COPY with files or programs of the server",
             "Use COPY ... FROM STDIN or TO STDOUT; psql has \\copy for files of yours.",
         )),
+    }
+}
+
+/// The rows of a query, or of a statement with RETURNING.
+fn rows(planner: &Planner<'_>, query: &Query) -> Result<RowsPlan> {
+    let statement = match query.body.as_ref() {
+        SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement)
+            if query.with.is_none() =>
+        {
+            statement.clone()
+        }
+        _ => Statement::Query(Box::new(query.clone())),
+    };
+    let refused = |message: &str| SqlError::new(state::FEATURE_NOT_SUPPORTED, message);
+    match plan::plan(planner, &statement, &mut Parameters::none())? {
+        Plan::Rows(rows @ (RowsPlan::Select(_) | RowsPlan::Write(_))) => match rows.columns() {
+            Some(_) => Ok(rows),
+            None => Err(refused("COPY query must have a RETURNING clause")),
+        },
+        _ => Err(refused("COPY query must be a query, or have a RETURNING clause")),
     }
 }
 

@@ -21,6 +21,7 @@ mod default;
 mod dialect;
 mod drop_missing;
 mod explain;
+mod extension;
 mod fetch;
 mod foreign_key;
 mod form;
@@ -60,7 +61,7 @@ pub(crate) use changed::Through;
 pub(crate) use check::{
     NewCheck, expression_as_shown, shown as check_as_shown, written as check_as_written,
 };
-pub(crate) use comment::CommentPlan;
+pub(crate) use comment::{CommentPlan, Part as CommentedPart};
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use constraints::ConstraintsPlan;
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
@@ -140,6 +141,8 @@ pub(crate) enum Parsed {
     CreateUnlogged(Box<Statement>),
     /// ALTER TABLE ... SET SCHEMA, as if the table were to be called as the schema.
     SetSchema(Box<Statement>),
+    /// COMMENT ON CONSTRAINT of this name, as if it were on its table.
+    ConstraintComment(String, Box<Statement>),
     /// ALTER VIEW, as if it were a table; whether it is SET SCHEMA, as above.
     AlterView(Box<Statement>, bool),
     /// CREATE or ALTER SEQUENCE.
@@ -174,6 +177,7 @@ impl Parsed {
             Parsed::CreateUnlogged(_)
             | Parsed::SetSchema(_)
             | Parsed::AlterView(..)
+            | Parsed::ConstraintComment(..)
             | Parsed::SchemaWith(..)
             | Parsed::Owner(_)
             | Parsed::DropMissing(_)
@@ -215,6 +219,9 @@ impl Parsed {
             }
             Parsed::AlterView(statement, sets_schema) => {
                 view::alter(&planner, statement, *sets_schema).map(Plan::Definition)
+            }
+            Parsed::ConstraintComment(name, statement) => {
+                comment::of_constraint(&planner, name, statement).map(Plan::Definition)
             }
             Parsed::Sequence(statement) => {
                 sequence::plan(&planner, statement).map(Plan::Definition)
@@ -260,6 +267,7 @@ fn read_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Parsed>> {
             Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
             Some((_, Mark::AlterView(sets_schema))) => Parsed::AlterView(statement, sets_schema),
+            Some((_, Mark::ConstraintComment(name))) => Parsed::ConstraintComment(name, statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),

@@ -15,13 +15,14 @@ use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
-    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, index, insert,
-    lock, names, prepare, schema, select, sequence, setting, view, with, write,
+    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, extension, index,
+    insert, lock, names, prepare, schema, select, sequence, setting, view, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
     Call, CursorPlan, DefinitionPlan, Plan, RowsPlan, SelectPlan, SessionPlan, WritePlan,
 };
+use crate::notifications::Change;
 use crate::schemas;
 
 /// What SHOW names for all settings.
@@ -194,8 +195,18 @@ pub(crate) fn plan(
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
             Ok(Plan::Cursor(CursorPlan::Close(Some(names::identifier(name)))))
         }
-        // What pools send: there are no notifications to be done with.
-        Statement::UNLISTEN { .. } => Ok(SessionPlan::Nothing("UNLISTEN").into()),
+        Statement::LISTEN { channel } => {
+            Ok(SessionPlan::Listen(Change::Listen(names::identifier(channel))).into())
+        }
+        Statement::UNLISTEN { channel } => {
+            let is_all = channel.quote_style.is_none() && channel.value == "*";
+            let channel = (!is_all).then(|| names::identifier(channel));
+            Ok(SessionPlan::Listen(Change::Unlisten(channel)).into())
+        }
+        Statement::NOTIFY { channel, payload } => {
+            let payload = payload.clone().unwrap_or_default();
+            Ok(SessionPlan::Notify(names::identifier(channel), payload).into())
+        }
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Ok(SessionPlan::Deallocate((!is_all).then(|| names::identifier(name))).into())
@@ -213,6 +224,7 @@ pub(crate) fn plan(
         Statement::AlterIndex { name, operation } => {
             index::alter(planner, name, operation).map(Plan::Definition)
         }
+        Statement::CreateExtension(create) => extension::create(create).map(Plan::Definition),
         other => {
             let text = other.to_string();
             let verb: Vec<&str> = text.split_whitespace().take(2).collect();

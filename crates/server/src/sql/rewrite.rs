@@ -26,6 +26,8 @@ pub(super) enum Mark {
     SetSchema,
     /// ALTER VIEW, with TABLE in place of that; whether it is SET SCHEMA, with RENAME TO in place of these words.
     AlterView(bool),
+    /// COMMENT ON CONSTRAINT, with its name; COMMENT ON TABLE and the name of its table are left.
+    ConstraintComment(String),
     /// A statement that has nothing to do here, by its first word. A word that is read is left.
     Nothing(&'static str),
     /// FETCH and MOVE. A word that is read is left.
@@ -158,6 +160,19 @@ fn rewrite_one(
         ["alter", "view", ..] => {
             tokens[leading[1]].token = Token::make_keyword("TABLE");
             Some(Mark::AlterView(renames_schema(tokens, &statement)))
+        }
+        ["comment", "on", "constraint", _, "on"] => {
+            let domain = tokens[leading[4] + 1..statement.end]
+                .iter()
+                .find(|token| !matches!(token.token, Token::Whitespace(_)));
+            if domain.is_some_and(|token| word(token) == "domain") {
+                tokens.drain(leading[2]..=leading[4]);
+                return None;
+            }
+            let name = constraints::identifier(&tokens[leading[3]].token)?;
+            tokens[leading[2]].token = Token::make_keyword("TABLE");
+            tokens.drain(leading[3]..=leading[4]);
+            Some(Mark::ConstraintComment(name))
         }
         ["alter", "database", _, "set" | "reset", ..] => {
             let name = match &tokens[leading[2]].token {

@@ -327,7 +327,7 @@ fn is_no_table(tag: &str, name: &str) -> SqlError {
     SqlError::new(state::WRONG_OBJECT_TYPE, message)
 }
 
-fn table_of_index(
+pub(super) fn table_of_index(
     planner: &Planner<'_>,
     schema: Option<&str>,
     name: &str,

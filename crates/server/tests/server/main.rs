@@ -14,6 +14,7 @@ mod bad_input_ends_one_connection_at_most;
 mod checks_hold_whichever_way_a_row_comes;
 mod clients_are_met_with_encryption;
 mod clients_are_seen_with_what_they_wait_for;
+mod clients_tell_each_other;
 mod commits_are_counted_as_clients_count_them;
 mod connections_have_bounded_memory;
 mod definitions_go_with_their_transaction;

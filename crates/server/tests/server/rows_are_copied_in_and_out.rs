@@ -132,3 +132,44 @@ async fn a_copy_that_fills_the_disk_says_so_and_keeps_what_it_committed() {
     assert_eq!(rest, 50_000 - committed);
     assert_eq!(query(&other, "SELECT count(*) FROM t").await, ["50000"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rows_of_a_query_are_copied_out() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, note text)").await;
+    for (text, rows) in [
+        ("COPY (SELECT n, NULL FROM generate_series(1, 2) AS g(n)) TO STDOUT", "1\t\\N\n2\t\\N\n"),
+        ("COPY (VALUES (1, 'a,b')) TO STDOUT WITH CSV HEADER", "column1,column2\n1,\"a,b\"\n"),
+        (
+            "COPY (INSERT INTO t VALUES (1, 'x'), (2, 'y') RETURNING note, id) TO STDOUT",
+            "x\t1\ny\t2\n",
+        ),
+        ("COPY (UPDATE t SET note = 'z' WHERE id = 1 RETURNING *) TO STDOUT", "1\tz\n"),
+        ("COPY (DELETE FROM t RETURNING id) TO STDOUT", "1\n2\n"),
+        ("COPY (SELECT * FROM t) TO STDOUT", ""),
+    ] {
+        let copied = String::from_utf8(copy_out(&client, text).await).unwrap();
+        assert_eq!(copied, rows, "{text}");
+    }
+    let refused = client.simple_query("COPY (INSERT INTO t VALUES (1, 'x')) TO STDOUT").await;
+    assert_eq!(code(&refused.unwrap_err()), "0A000");
+    assert!(query(&client, "SELECT id FROM t").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binary_copy_of_a_query_is_copied_in_as_the_same_rows() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id bigint, at timestamptz, share numeric(10, 2))").await;
+    let rows = "SELECT n::bigint AS id, now() AS at, n::numeric(10, 2) / 4 AS share FROM generate_series(1, 3) AS g(n)";
+    query(&client, &format!("CREATE TABLE source AS {rows}")).await;
+    let columns = "id, at, share::numeric(10, 2) AS share";
+    let text = format!("COPY (SELECT {columns} FROM source) TO STDOUT (FORMAT binary)");
+    let binary = copy_out(&client, &text).await;
+    copy_in(&client, "COPY t FROM STDIN (FORMAT binary)", &binary).await.unwrap();
+    let same = format!(
+        "SELECT count(*) FROM t JOIN (SELECT {columns} FROM source) s USING (id, at, share)"
+    );
+    assert_eq!(query(&client, &same).await, ["3"]);
+}

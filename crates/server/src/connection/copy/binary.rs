@@ -6,7 +6,7 @@ use onrush::{Row, Value};
 
 use super::fields::Fields;
 use crate::error::{Result, SqlError, state};
-use crate::sql::CopyPlan;
+use crate::sql::OutputColumn;
 use crate::values;
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -151,19 +151,18 @@ pub(super) fn header(output: &mut BytesMut) {
 }
 
 /// One row.
-pub(super) fn row(plan: &CopyPlan, row: &Row, output: &mut BytesMut) -> Result<()> {
-    // A table has fewer columns.
-    output.put_i16(i16::try_from(plan.columns.len()).unwrap_or(i16::MAX));
-    let columns = plan.table.definition().columns();
-    for column in &plan.columns {
-        let value = &row[*column];
+pub(super) fn row(columns: &[OutputColumn], row: &Row, output: &mut BytesMut) -> Result<()> {
+    // An answer has fewer columns.
+    output.put_i16(i16::try_from(columns.len()).unwrap_or(i16::MAX));
+    for column in columns {
+        let value = &row[column.source];
         if matches!(value, Value::Null | Value::Default) {
             output.put_i32(NULL_LENGTH);
             continue;
         }
         let start = output.len();
         output.put_i32(0);
-        values::binary(value, columns[*column].data_type.into(), output)?;
+        values::binary(value, column.column_type, output)?;
         let length = i32::try_from(output.len() - start - 4).unwrap_or(i32::MAX);
         output[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }

@@ -3,28 +3,27 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 
-use crate::sql::{CopyPlan, LineFormat};
+use crate::sql::{LineFormat, OutputColumn};
 use crate::values;
 
 /// The line that names the columns.
-pub(super) fn header(plan: &CopyPlan, format: &LineFormat, output: &mut BytesMut) {
-    let columns = plan.table.definition().columns();
-    let names = plan.columns.iter().map(|column| Some(columns[*column].name.as_bytes().to_vec()));
+pub(super) fn header(columns: &[OutputColumn], format: &LineFormat, output: &mut BytesMut) {
+    let names = columns.iter().map(|column| Some(column.name.as_bytes().to_vec()));
     line(format, names, output);
 }
 
 /// One row, as a message of its own.
-pub(super) fn row(plan: &CopyPlan, format: &LineFormat, row: &Row, output: &mut BytesMut) {
-    let field = |column: &usize| match &row[*column] {
+pub(super) fn row(columns: &[OutputColumn], format: &LineFormat, row: &Row, output: &mut BytesMut) {
+    let field = |column: &OutputColumn| match &row[column.source] {
         Value::Null | Value::Default => None,
         value => {
             let mut text = BytesMut::new();
             // Memory takes what there is.
-            let _ = values::write_text(value, &mut text);
+            let _ = values::write_text_of(value, column.column_type, &mut text);
             Some(text.to_vec())
         }
     };
-    line(format, plan.columns.iter().map(field), output);
+    line(format, columns.iter().map(field), output);
 }
 
 fn line(format: &LineFormat, fields: impl Iterator<Item = Option<Vec<u8>>>, output: &mut BytesMut) {

@@ -7,11 +7,11 @@ use onrush_query::Want;
 
 use super::super::{Answer, Backend, RowStream};
 use crate::access::Right;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{
-    Bound, Conflict, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, LockedRows,
+    Bound, Conflict, CopyFormat, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, LockedRows,
     LockingPlan, Operand, OutputColumn, QueryPlan, Returning, RowsToChange, Scalar, Through,
     UpdatePlan,
 };
@@ -33,6 +33,8 @@ pub(crate) enum RowsPlan {
     Explain(Explained, bool),
     CopyIn(CopyPlan),
     CopyOut(CopyPlan),
+    /// The rows of another plan go out.
+    CopyRows(Box<RowsPlan>, CopyFormat),
     Call(Call),
 }
 
@@ -64,7 +66,7 @@ pub(crate) enum Explained {
 }
 
 impl RowsPlan {
-    pub(super) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
+    pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
         match self {
             RowsPlan::Select(select) => Some(Arc::clone(select.columns())),
             RowsPlan::Write(write) => write.returned(),
@@ -72,6 +74,7 @@ impl RowsPlan {
             RowsPlan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
             RowsPlan::CopyIn(_)
             | RowsPlan::CopyOut(_)
+            | RowsPlan::CopyRows(..)
             | RowsPlan::Call(Call::InsertLoop { .. }) => None,
         }
     }
@@ -84,6 +87,7 @@ impl RowsPlan {
             RowsPlan::Write(write) => write.is_stale(seen),
             RowsPlan::Explain(Explained::Write(write), _) => write.is_stale(seen),
             RowsPlan::CopyIn(copy) | RowsPlan::CopyOut(copy) => !seen.is_current(&copy.table),
+            RowsPlan::CopyRows(rows, _) => rows.is_stale(seen),
             RowsPlan::Call(_) => false,
         }
     }
@@ -92,6 +96,7 @@ impl RowsPlan {
         match self {
             RowsPlan::Write(write) => Some(write.table()),
             RowsPlan::CopyIn(copy) => Some(&copy.table),
+            RowsPlan::CopyRows(rows, _) => rows.written_table(),
             _ => None,
         }
     }
@@ -100,6 +105,7 @@ impl RowsPlan {
         match self {
             RowsPlan::Write(write) => Some(write.verb()),
             RowsPlan::CopyIn(_) => Some("COPY FROM"),
+            RowsPlan::CopyRows(rows, _) => rows.writes(),
             RowsPlan::Call(Call::InsertLoop { .. }) => Some("CALL"),
             RowsPlan::Select(SelectPlan::Locking(plan)) => Some(match plan.verb {
                 "FOR UPDATE" => "SELECT FOR UPDATE",
@@ -123,6 +129,7 @@ impl RowsPlan {
             RowsPlan::Explain(Explained::Write(write), _) => write.check_rights(backend),
             RowsPlan::CopyIn(copy) => backend.check_right(Right::Insert, &copy.table),
             RowsPlan::CopyOut(copy) => backend.check_right(Right::Select, &copy.table),
+            RowsPlan::CopyRows(rows, _) => rows.check_rights(backend),
             RowsPlan::Call(_) => backend.check_superuser("CALL"),
         }
     }
@@ -130,9 +137,18 @@ impl RowsPlan {
     pub(super) async fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
             RowsPlan::Select(select) => Ok(Answer::rows(select.run(backend, bound)?)),
-            RowsPlan::Write(WritePlan::Insert(insert)) => backend.insert(insert, bound),
-            RowsPlan::Write(WritePlan::Update(update)) => backend.update(update, bound),
-            RowsPlan::Write(WritePlan::Delete(delete)) => backend.delete(delete, bound),
+            RowsPlan::Write(write) => write.run(backend, bound),
+            RowsPlan::CopyRows(rows, format) => {
+                let answer = match rows.as_ref() {
+                    RowsPlan::Select(select) => Answer::rows(select.run(backend, bound)?),
+                    RowsPlan::Write(write) => write.run(backend, bound)?,
+                    _ => return Err(SqlError::protocol("a copy of what has no rows".to_owned())),
+                };
+                Ok(match answer {
+                    Answer::Rows(rows) => Answer::CopyOut(format.clone(), rows),
+                    other => other,
+                })
+            }
             RowsPlan::Explain(explained, analyze) => {
                 Ok(Answer::rows(backend.explain(explained, *analyze, bound)?))
             }
@@ -195,6 +211,14 @@ impl SelectPlan {
 }
 
 impl WritePlan {
+    fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
+        match self {
+            WritePlan::Insert(insert) => backend.insert(insert, bound),
+            WritePlan::Update(update) => backend.update(update, bound),
+            WritePlan::Delete(delete) => backend.delete(delete, bound),
+        }
+    }
+
     fn table(&self) -> &Table {
         match self {
             WritePlan::Insert(insert) => &insert.table,

@@ -6,6 +6,7 @@ use sqlparser::ast::DiscardObject;
 
 use super::super::{Answer, Backend};
 use crate::error::Result;
+use crate::notifications::Change;
 use crate::sql::plan::show_columns;
 use crate::sql::{
     ConstraintsPlan, ExecutePlan, OutputColumn, PreparePlan, SavepointPlan, SettingChange,
@@ -38,6 +39,10 @@ pub(crate) enum SessionPlan {
     Checkpoint,
     /// SET CONSTRAINTS.
     Constraints(ConstraintsPlan),
+    /// LISTEN and UNLISTEN.
+    Listen(Change),
+    /// NOTIFY of a channel, with a payload.
+    Notify(String, String),
     /// Done by saying so: the tag.
     Nothing(&'static str),
 }
@@ -95,6 +100,15 @@ impl SessionPlan {
                 Ok(Answer::Done("CHECKPOINT".into()))
             }
             SessionPlan::Constraints(plan) => backend.set_constraints(plan),
+            SessionPlan::Listen(change) => {
+                backend.control.said.change(change.clone())?;
+                let tag = if matches!(change, Change::Listen(_)) { "LISTEN" } else { "UNLISTEN" };
+                Ok(Answer::Done(tag.into()))
+            }
+            SessionPlan::Notify(channel, payload) => {
+                backend.control.notify(backend.client.number, channel, payload)?;
+                Ok(Answer::Done("NOTIFY".into()))
+            }
             SessionPlan::Nothing(tag) => Ok(Answer::Done((*tag).into())),
         }
     }
