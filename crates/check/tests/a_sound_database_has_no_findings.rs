@@ -102,8 +102,8 @@ fn tables_that_are_not_logged_are_sound_and_empty() {
 fn every_kind_of_definition_is_known() {
     use onrush::expression::{Arithmetic, Expression};
     use onrush::{
-        ColumnDefinition, DataType, Database, GeneratedColumn, KeyStrategy, NewForeignKey,
-        NewIndex, Options, ReferentialAction, SequenceDefinition, SequenceOwner, TableDefinition,
+        ColumnDefinition, DataType, Database, KeyStrategy, NewForeignKey, NewIndex, Options,
+        ReferentialAction, RowExpression, SequenceDefinition, SequenceOwner, TableDefinition,
         ViewColumnKind, ViewDefinition, ViewSource,
     };
     let disk = MemoryDisk::new();
@@ -146,8 +146,14 @@ fn every_kind_of_definition_is_known() {
     let boxes = TableDefinition::builder("boxes").column(number("id").not_null());
     let boxes = boxes.column(number("twice")).primary_key(["id"]).build().unwrap();
     let twice = Expression::column("id").arithmetic(Arithmetic::Multiply, 2i64);
-    let twice = GeneratedColumn::new(&twice, &boxes).unwrap();
+    let twice = RowExpression::new(&twice, &boxes).unwrap();
     let boxes = database.create_table(boxes.with_generated("twice", twice).unwrap()).unwrap();
+    let halved = Expression::column("id").arithmetic(Arithmetic::Divide, 2i64);
+    let halved = RowExpression::new(&halved, boxes.definition()).unwrap();
+    let large = Expression::column("twice").greater_than(5i64);
+    let large = RowExpression::condition(&large, boxes.definition()).unwrap();
+    let halves = NewIndex::new("halves", ["twice"]).expression(halved).only_where(large);
+    let boxes = database.create_index("boxes", &halves).unwrap();
     let row = [4i64.into(), onrush::Value::Default];
     database.session().unwrap().insert(&boxes, &row).unwrap();
     let view = ViewDefinition {

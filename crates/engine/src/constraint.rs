@@ -73,7 +73,7 @@ impl RowDefault for PreparedDefault {
 }
 
 #[cold]
-fn failed(error: EvaluationError) -> Error {
+pub(crate) fn failed(error: EvaluationError) -> Error {
     match error {
         EvaluationError::Type(error) => error.into(),
         other => Error::CheckFailed(Arc::new(other)),

@@ -97,11 +97,11 @@ pub use onrush_log::{LogStatistics, Lsn};
 pub use onrush_types::expression;
 pub use onrush_types::{
     CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue, Deferral,
-    EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, GeneratedColumn,
-    INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy, NeedsNoRows, ROW_ID,
-    ReferentialAction, RowView, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE,
-    TableBuilder, TableChange, TableDefinition, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value,
-    ViewColumnKind, ViewDefinition, ViewSource,
+    EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
+    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, KeyStrategy, NeedsNoRows,
+    ROW_ID, ReferentialAction, RowExpression, RowView, Schema, SequenceDefinition, SequenceOwner,
+    StoredBytes, TIE, TableBuilder, TableChange, TableDefinition, TypeError, Uniqueness, Uuid,
+    VIEW_BYTES_MAX, Value, ViewColumnKind, ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{
@@ -110,8 +110,8 @@ pub use options::{
 pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
     AdvisoryLocks, AdvisoryScope, Changes, CommitToken, GeneratedValues, Identities, KeyRange,
-    NewForeignKey, NewIndex, RowChange, RowLockOutcome, Savepoint, Scan, ScanOptions, Session,
-    Snapshot, Transaction,
+    NewForeignKey, NewIndex, NewIndexed, RowChange, RowLockOutcome, Savepoint, Scan, ScanOptions,
+    Session, Snapshot, Transaction,
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 pub use status::RowLock;

@@ -7,7 +7,7 @@ mod common;
 use common::{Fixture, all_rows, refused};
 use onrush::expression::{Arithmetic, Expression};
 use onrush::{
-    ColumnDefinition, DataType, Database, Error, GeneratedColumn, NewIndex, Table, TableChange,
+    ColumnDefinition, DataType, Database, Error, NewIndex, RowExpression, Table, TableChange,
     TableDefinition, TypeError, Value,
 };
 
@@ -21,7 +21,7 @@ fn boxes() -> TableDefinition {
         .primary_key(["id"])
         .build()
         .unwrap();
-    let area = GeneratedColumn::new(&product("width", "height"), &bare).unwrap();
+    let area = RowExpression::new(&product("width", "height"), &bare).unwrap();
     bare.with_generated("area", area).unwrap()
 }
 
@@ -134,6 +134,6 @@ fn it_is_computed_after_the_database_was_opened_again() {
 #[test]
 fn a_key_is_not_computed() {
     let bare = boxes();
-    let id = GeneratedColumn::new(&product("width", "height"), &bare).unwrap();
+    let id = RowExpression::new(&product("width", "height"), &bare).unwrap();
     assert!(matches!(bare.with_generated("id", id), Err(TypeError::GeneratedKey(_))));
 }

@@ -85,10 +85,10 @@ impl Access {
         Access { index: None, key, bounds }
     }
 
-    /// None for an index that the statement does not see, as it was made later.
+    /// None for an index that the statement does not see, as it was made later, and for one that has not all rows.
     fn by_index(statement: &Statement, asked: &Asked<'_>, position: usize) -> Option<Access> {
         let definition = asked.table.definition();
-        let index = &definition.indexes()[position];
+        let index = definition.indexes().get(position).filter(|it| it.predicate.is_none())?;
         let sources = index.sources(definition).ok()?;
         let entries = statement.index_entries(asked.table, position).ok()?;
         let key = key_of_entries(entries.definition(), &sources);

@@ -17,7 +17,7 @@ use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use onrush::{KeyRange, ScanOptions, Table};
+use onrush::{Indexed, KeyRange, ScanOptions, Table};
 
 use crate::access::{Access, Asked, IndexAccess};
 use crate::bounds::{Conditions, KeyBounds, KeyPart};
@@ -198,8 +198,9 @@ impl TableProvider for StoredTable {
             let is_keyed = |column: usize| {
                 definition.primary_key().contains(&column)
                     || definition.indexes().iter().any(|index| {
-                        let number = definition.column_number(column);
-                        index.columns.iter().any(|own| usize::from(own.number) == number)
+                        let number = u16::try_from(definition.column_number(column));
+                        let of = number.map(Indexed::Column);
+                        index.columns.iter().any(|own| of == Ok(own.of))
                     })
             };
             conditions.columns().map(|column| column.is_some_and(is_keyed)).collect()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onrush::{
     CheckConstraint, Database, Durability, Error, ExpressionCompiler, NewForeignKey, NewIndex,
-    Options, Row, RowCheck, RowView, Schema, Session, Table, TableDefinition,
+    Options, Row, RowCheck, RowView, ScanOptions, Schema, Session, Table, TableDefinition,
 };
 use onrush_check::{SalvageTarget, SalvagedTable};
 use onrush_files::{Disk, Unfinished};
@@ -111,20 +111,39 @@ impl<'a> Writer<'a> {
 }
 
 impl Open {
-    /// Makes the indexes of all tables of their rows, and tells of each as many entries as there are rows.
+    /// Makes the indexes of all tables of their rows, and tells of each how many entries it has.
     fn make_indexes(&mut self) -> Result<(), RepairError> {
         for at in 0..self.tables.len() {
             let Written { schema, table: Some(_), rows, .. } = &self.tables[at] else { continue };
             let (definition, rows) = (Arc::clone(schema.definition()), *rows);
             for index in definition.indexes() {
-                let new = NewIndex::again(index, &definition)?;
-                self.database.create_index(definition.name(), &new)?;
+                let new = NewIndex::again(index, &definition, &definition)?;
+                let unknown = || Error::UnknownIndex { name: index.name.clone() };
+                let table =
+                    self.database.create_index(definition.name(), &new.ok_or_else(unknown)?)?;
+                let rows = match index.predicate {
+                    None => rows,
+                    Some(_) => self.count_entries(&table)?,
+                };
                 let entries =
                     self.tables.iter_mut().find(|other| other.schema.name() == index.name);
                 entries.into_iter().for_each(|entries| entries.rows = rows);
             }
         }
         Ok(())
+    }
+
+    /// The entries of the index of a table that was made last.
+    fn count_entries(&mut self, table: &Table) -> Result<u64, RepairError> {
+        let newest = table.definition().indexes().len() - 1;
+        let snapshot = self.session.snapshot()?;
+        let entries = snapshot.index_entries(table, newest)?;
+        let mut count = 0;
+        for entry in snapshot.scan(&entries, &ScanOptions::default())? {
+            entry?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Makes the foreign keys between tables. One that rows do not meet any more, as some are lost, is made for those

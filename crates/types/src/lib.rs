@@ -37,11 +37,11 @@ pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
     CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,
-    EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, GeneratedColumn,
-    INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, NeedsNoRows, ROW_ID,
-    ReferencedKey, ReferentialAction, Schema, SequenceDefinition, SequenceOwner, TIE, TableBuilder,
-    TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition,
-    ViewSource,
+    EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
+    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, NeedsNoRows, ROW_ID,
+    ReferencedKey, ReferentialAction, RowExpression, Schema, SequenceDefinition, SequenceOwner,
+    TIE, TableBuilder, TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind,
+    ViewDefinition, ViewSource,
 };
 pub use value::Value;
 

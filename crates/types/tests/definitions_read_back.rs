@@ -5,7 +5,7 @@ mod common;
 use common::any_schema;
 use onrush_types::expression::{Arithmetic, Expression, Interval};
 use onrush_types::{
-    CheckConstraint, ColumnDefinition, DataType, DefaultValue, GeneratedColumn, KeyStrategy,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, RowExpression,
     TableBuilder, TableChange, TableDefinition, TypeError, Value,
 };
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn every_default_reads_back() {
 fn a_column_that_is_computed_of_others_reads_back() {
     let bare = orders().column(column("doubled", DataType::Int64)).build().expect("sound");
     let twice = Expression::column("id").arithmetic(Arithmetic::Multiply, 2i64);
-    let doubled = GeneratedColumn::new(&twice, &bare).expect("a number");
+    let doubled = RowExpression::new(&twice, &bare).expect("a number");
     let definition = bare.with_generated("doubled", doubled).expect("sound");
     let read = TableDefinition::from_bytes(&definition.to_bytes());
     assert_eq!(read.as_ref(), Ok(&definition));

@@ -86,7 +86,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=9).contains(&format) {
+    if !(1..=10).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -115,7 +115,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=9, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=10, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -137,7 +137,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         }
     }
     let (indexes, entries_of) = match format {
-        6.. => indexes::read(&mut input, live)?,
+        6.. => indexes::read(&mut input, format >= 10, live)?,
         _ => (Vec::new(), None),
     };
     if format > 6 && !links::read(&mut input, live)? && format == 7 {
@@ -262,6 +262,17 @@ fn read_form(input: &mut Input<'_>) -> Read<()> {
     }
 }
 
+/// Reads what is computed of the columns of a row, whose numbers `live` tells.
+pub(super) fn read_row_expression(input: &mut Input<'_>, live: impl Fn(u16) -> bool) -> Read<()> {
+    for _ in 0..input.u16().ok_or(SHORT)? {
+        if !live(input.u16().ok_or(SHORT)?) {
+            return Err("an expression looks at a column that does not exist");
+        }
+    }
+    read_expression(input)?;
+    read_form(input)
+}
+
 pub(super) fn read_flag(input: &mut Input<'_>) -> Read<bool> {
     match input.u8().ok_or(SHORT)? {
         0 => Ok(false),
@@ -346,11 +357,8 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
             Default::Expression
         }
         9 => {
-            for _ in 0..input.u16().ok_or(SHORT)? {
-                input.u16().ok_or(SHORT)?;
-            }
-            read_expression(input)?;
-            read_form(input)?;
+            // Those that it looks at may stand behind it.
+            read_row_expression(input, |_| true)?;
             Default::Expression
         }
         _ => return Err("a default is not known, or not one for its column"),
@@ -363,7 +371,7 @@ fn is_timestamp(data_type: DataType) -> bool {
     matches!(data_type, Date | Time | Timestamp | TimestampTz)
 }
 
-fn read_type(input: &mut Input<'_>) -> Read<DataType> {
+pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
     let length = |input: &mut Input<'_>| match input.u16() {
         Some(length @ 1..=8000) => Ok(length),
         _ => Err("a text has a length of 1 to 8,000 bytes"),

@@ -10,9 +10,11 @@
 
 use std::sync::Arc;
 
+use onrush_types::expression::PreparedExpression;
 use onrush_types::{EncodedRow, EntrySource, IndexDefinition, Schema, Uniqueness, Value};
 
 use super::TableEntry;
+use crate::constraint::failed;
 use crate::error::{Error, Result};
 
 /// See the module.
@@ -23,6 +25,9 @@ pub(crate) struct Index {
     columns: usize,
     /// Where each column of an entry comes from.
     sources: Box<[EntrySource]>,
+    expressions: Box<[PreparedExpression]>,
+    /// Which rows have entries; none: all.
+    predicate: Option<PreparedExpression>,
 }
 
 impl Index {
@@ -31,9 +36,18 @@ impl Index {
         definition: &IndexDefinition,
         entries: Arc<TableEntry>,
     ) -> Result<Index> {
-        let sources = definition.sources(schema.definition())?.into();
+        let table = schema.definition();
+        let sources = definition.sources(table)?.into();
         let (uniqueness, columns) = (definition.uniqueness, definition.columns.len());
-        Ok(Index { entries, uniqueness, columns, sources })
+        let mut expressions = Vec::with_capacity(definition.expressions.len());
+        for indexed in &definition.expressions {
+            let form = &indexed.of.form;
+            expressions.push(PreparedExpression::assigned(table, form, indexed.data_type)?);
+        }
+        let predicate = definition.predicate.as_ref();
+        let predicate = predicate.map(|of| PreparedExpression::new(table, &of.form)).transpose()?;
+        let expressions = expressions.into();
+        Ok(Index { entries, uniqueness, columns, sources, expressions, predicate })
     }
 
     /// Whether an entry with the same key may be another row's.
@@ -56,18 +70,24 @@ impl Index {
         schema.definition().primary_key().iter().map(value).collect()
     }
 
-    /// Makes the entry of a row of the table.
+    /// Makes the entry of a row of the table. False for a row that has none, as it does not meet the predicate.
     pub(crate) fn encode(
         &self,
         schema: &Schema,
         (key, row): (&[u8], &[u8]),
         out: &mut EncodedRow,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let row = schema.view(key, row)?;
+        if let Some(predicate) = &self.predicate
+            && !predicate.is_true(&row).map_err(failed)?
+        {
+            return Ok(false);
+        }
         let mut values: Vec<Value<'_>> = Vec::with_capacity(self.sources.len());
         for source in &self.sources {
             values.push(match source {
                 EntrySource::Column(column) => row.column(*column)?,
+                EntrySource::Expression(at) => self.expressions[*at].value(&row).map_err(failed)?,
                 EntrySource::Tie if values[..self.columns].iter().any(Value::is_null) => {
                     Value::Bytes(key.into())
                 }
@@ -77,7 +97,8 @@ impl Index {
         let no_default = |column: usize, _: &_| {
             Err(Error::Internal(format!("column {column} of an entry has a default")))
         };
-        self.entries.schema.encode_row(&values, no_default, out)
+        self.entries.schema.encode_row(&values, no_default, out)?;
+        Ok(true)
     }
 }
 

@@ -155,8 +155,8 @@ impl Search<'_> {
             return Search::PrimaryKey;
         }
         let is_fitting = |index: &&IndexDefinition| {
-            let column = |number: u16| table.column_with_number(number);
-            begins(&mut index.columns.iter().filter_map(|indexed| column(indexed.number)))
+            let numbers = index.column_numbers().filter(|_| index.is_plain()).unwrap_or_default();
+            begins(&mut numbers.into_iter().filter_map(|number| table.column_with_number(number)))
         };
         let found = table.indexes().iter().enumerate().find(|(_, index)| is_fitting(index));
         found.map_or(Search::AllRows, |(position, index)| Search::Index(position, index))

@@ -44,7 +44,10 @@ impl Transaction<'_> {
             name: format!("number {index} of table {}", table.name()),
         })?;
         let (mut entry, row) = (EncodedRow::new(), self.session.encoded.clone());
-        index.encode(&table.entry.schema, (&row.key, &row.row), &mut entry)?;
+        if !index.encode(&table.entry.schema, (&row.key, &row.row), &mut entry)? {
+            self.session.encoded = row;
+            return Ok(None);
+        }
         let (look, value) = self.look(&self.handle(Arc::clone(&index.entries)), &entry.key)?;
         self.session.encoded = row;
         let found = look.is_there.then(|| index.row_key(&table.entry.schema, (&entry.key, &value)));
@@ -91,11 +94,13 @@ impl Transaction<'_> {
         before: Option<RowBytes<'_>>,
         after: Option<RowBytes<'_>>,
     ) -> Result<Option<EntryChange>> {
-        let encode = |row: RowBytes<'_>| {
+        let encode = |row: Option<RowBytes<'_>>| -> Result<Option<EncodedRow>> {
+            let Some(row) = row else { return Ok(None) };
             let mut encoded = EncodedRow::new();
-            index.encode(&table.entry.schema, row, &mut encoded).map(|()| encoded)
+            let has_entry = index.encode(&table.entry.schema, row, &mut encoded)?;
+            Ok(has_entry.then_some(encoded))
         };
-        let (before, after) = (before.map(encode).transpose()?, after.map(encode).transpose()?);
+        let (before, after) = (encode(before)?, encode(after)?);
         let entries = Arc::clone(&index.entries);
         let object = entries.object()?;
         let (gone, new) = match (before, after) {
@@ -105,6 +110,7 @@ impl Transaction<'_> {
                 }
                 (None, Some((after, true)))
             }
+            (None, None) => return Ok(None),
             (before, after) => (before.map(|before| before.key), after.map(|after| (after, false))),
         };
         if let Some((new, false)) = &new

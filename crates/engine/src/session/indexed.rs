@@ -23,8 +23,10 @@ use crate::units::ObjectId;
 /// Buffers for the entries of a row, kept by the session and used again.
 #[derive(Default)]
 pub(super) struct IndexedRow {
-    /// One for each index.
+    /// One for each index that has one of the row.
     entries: Vec<EncodedRow>,
+    /// The positions of these indexes among those of the table.
+    positions: Vec<usize>,
     objects: Vec<ObjectId>,
     /// The records of the row and of its entries, each with its length in front.
     record: Vec<u8>,
@@ -35,10 +37,14 @@ impl IndexedRow {
     /// Makes the entries of an encoded row.
     fn encode(&mut self, table: &Table, indexes: &[Index], row: &EncodedRow) -> Result<()> {
         self.entries.resize_with(indexes.len(), EncodedRow::new);
+        self.positions.clear();
         self.objects.clear();
-        for (index, entry) in indexes.iter().zip(&mut self.entries) {
-            index.encode(&table.entry.schema, (&row.key, &row.row), entry)?;
-            self.objects.push(index.entries.object()?);
+        for (position, index) in indexes.iter().enumerate() {
+            let entry = &mut self.entries[self.positions.len()];
+            if index.encode(&table.entry.schema, (&row.key, &row.row), entry)? {
+                self.positions.push(position);
+                self.objects.push(index.entries.object()?);
+            }
         }
         Ok(())
     }
@@ -52,7 +58,7 @@ impl IndexedRow {
         indexes: &[Index],
         row: &EncodedRow,
     ) -> Vec<u8> {
-        let IndexedRow { entries, objects, record, header } = self;
+        let IndexedRow { entries, positions, objects, record, header } = self;
         record.clear();
         let mut push = |schema: &Schema, object: ObjectId, row: &EncodedRow| {
             let (kind, body) = row_body(engine, schema, row);
@@ -63,10 +69,10 @@ impl IndexedRow {
             record.extend_from_slice(body);
         };
         push(&table.entry.schema, object, row);
-        for ((index, object), entry) in indexes.iter().zip(objects.iter()).zip(entries.iter()) {
-            push(&index.entries.schema, *object, entry);
+        for ((position, object), entry) in positions.iter().zip(&*objects).zip(&*entries) {
+            push(&indexes[*position].entries.schema, *object, entry);
         }
-        group_header(1 + indexes.len(), record)
+        group_header(1 + positions.len(), record)
     }
 }
 
@@ -81,14 +87,14 @@ struct RowAndEntries<'r> {
 
 impl GroupRows for RowAndEntries<'_> {
     fn count(&self) -> usize {
-        1 + self.indexes.len()
+        1 + self.entries.positions.len()
     }
 
     fn row(&self, index: usize) -> GroupRow<'_> {
         let (tree, object, row) = match index.checked_sub(1) {
             None => (&self.table.entry.tree, self.object, self.row),
             Some(at) => (
-                &self.indexes[at].entries.tree,
+                &self.indexes[self.entries.positions[at]].entries.tree,
                 self.entries.objects[at],
                 &self.entries.entries[at],
             ),
@@ -97,7 +103,7 @@ impl GroupRows for RowAndEntries<'_> {
     }
 
     fn bytes(&self) -> usize {
-        let entries = self.entries.entries.iter().take(self.indexes.len());
+        let entries = self.entries.entries.iter().take(self.entries.positions.len());
         entries.chain([self.row]).map(|row| row.key.len() + row.row.len()).sum()
     }
 }

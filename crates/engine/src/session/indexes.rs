@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use onrush_types::{
-    IndexDefinition, IndexedColumn, KeyOrder, TableChange, TableDefinition, Uniqueness,
+    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, RowExpression,
+    TableChange, TableDefinition, TypeError, Uniqueness,
 };
 
 use super::ScanOptions;
@@ -21,14 +22,25 @@ use crate::error::{Error, Result};
 pub struct NewIndex {
     /// Its name, which no table and no other index has.
     pub name: String,
-    /// The columns by which it is ordered, and how.
-    pub columns: Vec<(String, KeyOrder)>,
+    /// What it is ordered by, and how.
+    pub columns: Vec<(NewIndexed, KeyOrder)>,
     /// Columns that its entries carry besides, so that a query need not read the rows.
     pub included: Vec<String>,
+    /// Which rows have entries; none: all.
+    pub predicate: Option<RowExpression>,
     /// Whether rows may have the same indexed columns.
     pub uniqueness: Uniqueness,
     /// Whether it is made for a UNIQUE constraint.
     pub is_constraint: bool,
+}
+
+/// What a new index is ordered by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NewIndexed {
+    /// A column, by its name.
+    Column(String),
+    /// An expression over the rows of the table.
+    Expression(RowExpression),
 }
 
 impl NewIndex {
@@ -38,14 +50,29 @@ impl NewIndex {
         I: IntoIterator,
         I::Item: Into<String>,
     {
-        let ascending = |name: I::Item| (name.into(), KeyOrder::ASCENDING);
+        let ascending = |name: I::Item| (NewIndexed::Column(name.into()), KeyOrder::ASCENDING);
         NewIndex {
             name: name.into(),
             columns: columns.into_iter().map(ascending).collect(),
             included: Vec::new(),
+            predicate: None,
             uniqueness: Uniqueness::NotUnique,
             is_constraint: false,
         }
+    }
+
+    /// It is ordered, behind what was named before, by an expression over the rows of its table.
+    #[must_use]
+    pub fn expression(mut self, expression: RowExpression) -> NewIndex {
+        self.columns.push((NewIndexed::Expression(expression), KeyOrder::ASCENDING));
+        self
+    }
+
+    /// Only rows for which the condition is true have entries.
+    #[must_use]
+    pub fn only_where(mut self, predicate: RowExpression) -> NewIndex {
+        self.predicate = Some(predicate);
+        self
     }
 
     /// No two rows may have the same values in its columns, but where one of them is NULL.
@@ -55,38 +82,75 @@ impl NewIndex {
         self
     }
 
-    /// The same index as `table` has, for another one that has columns of the same names.
+    /// The same index as `from` has, for another table. None if that lacks a column of the same name, or has it of
+    /// another type where an expression looks at it.
     ///
     /// # Errors
     /// An index of another table.
-    pub fn again(index: &IndexDefinition, table: &TableDefinition) -> Result<NewIndex> {
-        let name = |number: u16| {
-            let column = table.column_with_number(number);
-            let unknown = || Error::UnknownIndex { name: index.name.clone() };
-            column.map(|column| table.columns()[column].name.clone()).ok_or_else(unknown)
+    pub fn again(
+        index: &IndexDefinition,
+        from: &TableDefinition,
+        to: &TableDefinition,
+    ) -> Result<Option<NewIndex>> {
+        let unknown = || Error::UnknownIndex { name: index.name.clone() };
+        let name = |number: u16| -> Result<Option<String>> {
+            let column = from.column_with_number(number).ok_or_else(unknown)?;
+            let name = &from.columns()[column].name;
+            Ok(to.column_index(name).is_ok().then(|| name.clone()))
         };
-        let columns = index.columns.iter();
-        Ok(NewIndex {
+        let mut again = NewIndex {
             name: index.name.clone(),
-            columns: columns
-                .map(|column| Ok((name(column.number)?, column.order)))
-                .collect::<Result<_>>()?,
-            included: index.included.iter().map(|number| name(*number)).collect::<Result<_>>()?,
+            columns: Vec::new(),
+            included: Vec::new(),
+            predicate: None,
             uniqueness: index.uniqueness,
             is_constraint: index.is_constraint,
-        })
+        };
+        for column in &index.columns {
+            let indexed = match column.of {
+                Indexed::Column(number) => name(number)?.map(NewIndexed::Column),
+                Indexed::Expression(at) => {
+                    let expression = index.expressions.get(usize::from(at)).ok_or_else(unknown)?;
+                    expression.of.over(from, to).map(NewIndexed::Expression)
+                }
+            };
+            let Some(indexed) = indexed else { return Ok(None) };
+            again.columns.push((indexed, column.order));
+        }
+        for number in &index.included {
+            let Some(name) = name(*number)? else { return Ok(None) };
+            again.included.push(name);
+        }
+        if let Some(predicate) = &index.predicate {
+            let Some(moved) = predicate.over(from, to) else { return Ok(None) };
+            again.predicate = Some(moved);
+        }
+        Ok(Some(again))
     }
 
     fn definition(&self, table: &TableDefinition) -> Result<IndexDefinition> {
         // There are at most 1,024 columns.
         let number = |name: &String| Ok(table.column_number(table.column_index(name)?) as u16);
-        let column = |(name, order): &(String, KeyOrder)| {
-            Ok(IndexedColumn { number: number(name)?, order: *order })
-        };
+        let (mut columns, mut expressions) = (Vec::new(), Vec::new());
+        for (indexed, order) in &self.columns {
+            let of = match indexed {
+                NewIndexed::Column(name) => Indexed::Column(number(name)?),
+                NewIndexed::Expression(of) => {
+                    let reason = "an indexed expression has no type of its own: cast it";
+                    let untyped = || TypeError::Expression { reason: reason.into() };
+                    let data_type = of.data_type().ok_or_else(untyped)?;
+                    expressions.push(IndexedExpression { of: of.clone(), data_type });
+                    Indexed::Expression((expressions.len() - 1) as u16)
+                }
+            };
+            columns.push(IndexedColumn { of, order: *order });
+        }
         Ok(IndexDefinition {
             name: self.name.clone(),
             entries: 0,
-            columns: self.columns.iter().map(column).collect::<Result<_>>()?,
+            columns,
+            expressions,
+            predicate: self.predicate.clone(),
             included: self.included.iter().map(number).collect::<Result<_>>()?,
             uniqueness: self.uniqueness,
             is_constraint: self.is_constraint,
@@ -290,10 +354,8 @@ impl Transaction<'_> {
             self.drop_entries(index.entries);
         }
         for index in definition.indexes() {
-            let index = NewIndex::again(index, definition)?;
             let now = self.entry(to)?;
-            let has = |name: &String| now.schema.definition().column_index(name).is_ok();
-            if index.columns.iter().all(|(name, _)| has(name)) && index.included.iter().all(has) {
+            if let Some(index) = NewIndex::again(index, definition, now.schema.definition())? {
                 self.create_index(to, &index)?;
             }
         }

@@ -70,7 +70,7 @@ pub use changes::{Changes, RowChange};
 pub use definitions::Identities;
 pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;
-pub use indexes::NewIndex;
+pub use indexes::{NewIndex, NewIndexed};
 pub(crate) use moving::check_alike;
 pub use row_locks::RowLockOutcome;
 pub use savepoint::Savepoint;

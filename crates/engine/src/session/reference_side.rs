@@ -80,9 +80,10 @@ pub(super) fn referencing_rows(
         }
         Search::Index(position, index) => {
             let entries = snapshot.index_entries(table, position)?;
-            let columns = index.columns.iter().take(positions.len());
+            let columns = index.column_numbers().unwrap_or_default();
+            let columns = columns.into_iter().take(positions.len());
             let column = |number: u16| definition.column_with_number(number).unwrap_or(usize::MAX);
-            let values = columns.map(|indexed| value_of(column(indexed.number))).collect();
+            let values = columns.map(|number| value_of(column(number))).collect();
             let mut keys = Vec::new();
             let found = snapshot.scan(&entries, &within(values))?;
             let indexes = table.entry.indexes(|_| None)?;

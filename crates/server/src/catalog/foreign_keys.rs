@@ -46,9 +46,7 @@ pub(super) const ALL: &[SystemTable] = &[
             let of_indexes = tables.iter().flat_map(|table| {
                 let indexes = indexes::all(table).into_iter();
                 indexes.filter(|index| index.constraint.is_some()).flat_map(|index| {
-                    let columns = index.columns.iter().map(|(column, _)| *column);
-                    let columns = columns.collect::<Vec<_>>();
-                    usage((table, &columns), (table, index.name), statement)
+                    usage((table, &index.columns()), (table, index.name), statement)
                 })
             });
             let of_checks = tables.iter().flat_map(|table| {

@@ -129,11 +129,12 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
             let seen = seen_by(client, &indexed);
             let found = number(given, 0).and_then(|oid| indexes::with(&seen, oid));
             let Some((table, index)) = found else { return Value::Null };
+            let is_pretty = given.get(2) == Some(&Value::Boolean(true));
             // The number of a column, from 1; 0 is the whole index.
             match number(given, 1).and_then(|at| usize::try_from(at).ok()?.checked_sub(1)) {
-                None => index.definition(&table).into(),
-                Some(at) => match index.all_columns().get(at) {
-                    Some(column) => indexes::column_name(&table, *column).into(),
+                None => index.definition(&table, is_pretty).into(),
+                Some(at) => match index.all_keys().get(at) {
+                    Some(key) => key.shown(&table, is_pretty).into(),
                     None => Value::from(""),
                 },
             }

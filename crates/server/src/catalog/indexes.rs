@@ -1,11 +1,14 @@
 //! Indexes as the catalogue shows them, primary keys among them: `pg_index`, `pg_indexes`, and their definitions.
 
-use onrush::{IndexDefinition, KeyOrder, Row, Table, Uniqueness, Value};
+use onrush::{
+    DataType, IndexDefinition, Indexed, IndexedExpression, KeyOrder, Row, Table, Uniqueness, Value,
+};
 
 use super::kinds::{BOOL, INT2, INT2_VECTOR, NAME, OID, OID_VECTOR, TEXT};
 use super::{PG_CATALOG, SystemTable, names, oid};
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sql::expression_as_shown;
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -61,7 +64,7 @@ pub(super) const ALL: &[SystemTable] = &[
                         name.to_owned().into(),
                         index.name.clone().into(),
                         Value::Null,
-                        index.definition(table).into(),
+                        index.definition(table, false).into(),
                     ]
                 };
                 all(table).iter().map(row).collect::<Vec<_>>()
@@ -76,8 +79,10 @@ pub(super) struct Index {
     pub(super) number: u32,
     /// In the schema of its table.
     pub(super) name: String,
-    /// Positions of the indexed columns in the table, and their order.
-    pub(super) columns: Vec<(usize, KeyOrder)>,
+    /// What is indexed, and the order of each.
+    keys: Vec<(Key, KeyOrder)>,
+    /// Which rows are, as it is kept; none: all.
+    predicate: Option<String>,
     /// Positions of the included ones.
     pub(super) included: Vec<usize>,
     uniqueness: Uniqueness,
@@ -86,26 +91,91 @@ pub(super) struct Index {
     pub(super) constraint: Option<u32>,
 }
 
+/// What an index has.
+#[derive(Clone)]
+pub(super) enum Key {
+    /// The position of a column in the table.
+    Column(usize),
+    /// An expression as it is kept, and the type of what it comes to.
+    Expression(String, DataType),
+}
+
+impl Key {
+    /// What the index's own column is called.
+    pub(super) fn name(&self, table: &Table) -> String {
+        match self {
+            Key::Column(position) => table.definition().columns()[*position].name.clone(),
+            Key::Expression(kept, _) => {
+                let shown = expression_as_shown(table.definition(), kept, false);
+                called_function(&shown).map_or_else(|| "expr".to_owned(), str::to_lowercase)
+            }
+        }
+    }
+
+    /// As it stands in a definition, with every operation in parentheses, or, for people, only where they must be.
+    pub(super) fn shown(&self, table: &Table, is_pretty: bool) -> String {
+        match self {
+            Key::Column(position) => column_name(table, *position),
+            Key::Expression(kept, _) => {
+                let shown = expression_as_shown(table.definition(), kept, is_pretty);
+                match called_function(&shown) {
+                    Some(_) => shown,
+                    None => format!("({shown})"),
+                }
+            }
+        }
+    }
+
+    /// The column's number, or 0.
+    fn number(&self) -> String {
+        match self {
+            Key::Column(position) => (position + 1).to_string(),
+            Key::Expression(..) => "0".to_owned(),
+        }
+    }
+}
+
+/// The name of the function of which the whole expression is a call.
+fn called_function(shown: &str) -> Option<&str> {
+    let (name, rest) = shown.split_once('(')?;
+    let is_name = !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
+    let mut depth = 1;
+    let end = rest.char_indices().find(|(_, character)| {
+        depth += match character {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        depth == 0
+    });
+    (is_name && end.is_some_and(|(at, _)| at + 1 == rest.len())).then_some(name)
+}
+
 /// The primary key of a table, if it has one, and its indexes.
 pub(super) fn all(table: &Table) -> Vec<Index> {
     let definition = table.definition();
     let primary = names::has_key(table).then(|| Index {
         number: names::key_oid(table),
         name: names::key_name(table),
-        columns: names::key(table).iter().map(|at| (*at, KeyOrder::ASCENDING)).collect(),
+        keys: names::key(table).iter().map(|at| (Key::Column(*at), KeyOrder::ASCENDING)).collect(),
+        predicate: None,
         included: Vec::new(),
         uniqueness: Uniqueness::NullsDistinct,
         is_primary: true,
         constraint: Some(names::key_oid(table)),
     });
+    let key = |index: &IndexDefinition, of: Indexed| match of {
+        Indexed::Column(number) => definition.column_with_number(number).map(Key::Column),
+        Indexed::Expression(at) => {
+            let IndexedExpression { of, data_type } = index.expressions.get(usize::from(at))?;
+            Some(Key::Expression(of.expression.clone(), *data_type))
+        }
+    };
     let secondary = |index: &IndexDefinition| Index {
         number: names::entries_oid(index.entries),
         name: schemas::own_name(&index.name).to_owned(),
-        columns: index
-            .columns
-            .iter()
-            .filter_map(|it| Some((definition.column_with_number(it.number)?, it.order)))
-            .collect(),
+        keys: index.columns.iter().filter_map(|it| Some((key(index, it.of)?, it.order))).collect(),
+        predicate: index.predicate.as_ref().map(|of| of.expression.clone()),
         included: index
             .included
             .iter()
@@ -137,40 +207,56 @@ pub(super) fn named(seen: &Seen, name: &str) -> Option<(Table, Index)> {
 }
 
 impl Index {
-    /// Positions of all of its columns, the indexed ones first.
-    pub(super) fn all_columns(&self) -> Vec<usize> {
-        let indexed = self.columns.iter().map(|(column, _)| *column);
-        indexed.chain(self.included.iter().copied()).collect()
+    /// All that it has, what it is ordered by first.
+    pub(super) fn all_keys(&self) -> Vec<Key> {
+        let indexed = self.keys.iter().map(|(key, _)| key.clone());
+        indexed.chain(self.included.iter().copied().map(Key::Column)).collect()
+    }
+
+    /// Positions of the indexed columns.
+    pub(super) fn columns(&self) -> Vec<usize> {
+        let column = |(key, _): &(Key, KeyOrder)| match key {
+            Key::Column(position) => Some(*position),
+            Key::Expression(..) => None,
+        };
+        self.keys.iter().filter_map(column).collect()
     }
 
     /// Positions of the indexed columns, from 1.
     pub(super) fn numbers(&self) -> Vec<String> {
-        self.columns.iter().map(|(column, _)| (column + 1).to_string()).collect()
+        self.keys.iter().map(|(key, _)| key.number()).collect()
     }
 
     /// What `pg_get_indexdef` shows.
-    pub(super) fn definition(&self, table: &Table) -> String {
+    pub(super) fn definition(&self, table: &Table, is_pretty: bool) -> String {
         let unique = if self.uniqueness == Uniqueness::NotUnique { "" } else { "UNIQUE " };
         let (schema, name) = schemas::parts(table.name());
         let (schema, name) = (names::quoted(schema), names::quoted(name));
-        let column = |(at, order): &(usize, KeyOrder)| {
+        let column = |(key, order): &(Key, KeyOrder)| {
             let order = match (order.descending, order.nulls_first) {
                 (false, false) => "",
                 (false, true) => " NULLS FIRST",
                 (true, true) => " DESC",
                 (true, false) => " DESC NULLS LAST",
             };
-            format!("{}{order}", column_name(table, *at))
+            format!("{}{order}", key.shown(table, is_pretty))
         };
-        let columns: Vec<String> = self.columns.iter().map(column).collect();
+        let columns: Vec<String> = self.keys.iter().map(column).collect();
         format!(
-            "CREATE {unique}INDEX {index} ON {schema}.{name} USING btree ({columns}){included}{nulls}",
+            "CREATE {unique}INDEX {index} ON {schema}.{name} USING btree ({columns}){included}{nulls}{predicate}",
             index = names::quoted(&self.name),
             columns = columns.join(", "),
             included = self.include_clause(table),
             nulls = match self.uniqueness {
                 Uniqueness::NullsEqual => " NULLS NOT DISTINCT",
                 Uniqueness::NotUnique | Uniqueness::NullsDistinct => "",
+            },
+            predicate = match &self.predicate {
+                Some(kept) => {
+                    let shown = expression_as_shown(table.definition(), kept, is_pretty);
+                    format!(" WHERE {shown}")
+                }
+                None => String::new(),
             }
         )
     }
@@ -183,7 +269,7 @@ impl Index {
             (false, _) => "UNIQUE",
         };
         let columns: Vec<String> =
-            self.columns.iter().map(|(at, _)| column_name(table, *at)).collect();
+            self.keys.iter().map(|(key, _)| key.shown(table, false)).collect();
         format!("{kind} ({}){}", columns.join(", "), self.include_clause(table))
     }
 
@@ -204,17 +290,22 @@ pub(super) fn column_name(table: &Table, position: usize) -> String {
 fn row(table: &Table, index: &Index) -> Row {
     let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
     let array = |each: Vec<String>| Value::from(format!("{{{}}}", each.join(",")));
-    let numbers = index.all_columns().iter().map(|at| (at + 1).to_string()).collect();
-    let option = |(_, order): &(usize, KeyOrder)| {
+    let numbers = index.all_keys().iter().map(Key::number).collect();
+    let expression = |(key, _): &(Key, KeyOrder)| match key {
+        Key::Expression(kept, _) => Some(expression_as_shown(table.definition(), kept, false)),
+        Key::Column(_) => None,
+    };
+    let expressions: Vec<String> = index.keys.iter().filter_map(expression).collect();
+    let option = |(_, order): &(Key, KeyOrder)| {
         (u8::from(order.descending) | u8::from(order.nulls_first) << 1).to_string()
     };
-    let zeros = || array(vec!["0".to_owned(); index.columns.len()]);
+    let zeros = || array(vec!["0".to_owned(); index.keys.len()]);
     let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
     vec![
         oid(index.number),
         oid(names::table_oid(table)),
-        count(index.all_columns().len()),
-        count(index.columns.len()),
+        count(index.all_keys().len()),
+        count(index.keys.len()),
         Value::Boolean(index.uniqueness != Uniqueness::NotUnique),
         Value::Boolean(index.uniqueness == Uniqueness::NullsEqual),
         Value::Boolean(index.is_primary),
@@ -229,8 +320,14 @@ fn row(table: &Table, index: &Index) -> Row {
         array(numbers),
         zeros(),
         zeros(),
-        array(index.columns.iter().map(option).collect()),
-        Value::Null,
-        Value::Null,
+        array(index.keys.iter().map(option).collect()),
+        match expressions.is_empty() {
+            true => Value::Null,
+            false => expressions.join(", ").into(),
+        },
+        match &index.predicate {
+            Some(kept) => expression_as_shown(table.definition(), kept, false).into(),
+            None => Value::Null,
+        },
     ]
 }

@@ -260,7 +260,7 @@ fn key_usage(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         row
     };
     let rows = |index: Index| {
-        let columns = index.columns.iter().map(|(column, _)| *column).zip(1..);
+        let columns = index.columns().into_iter().zip(1..);
         let row = |(column, number)| row(&index.name, column, number, Value::Null);
         columns.map(row).collect::<Vec<_>>()
     };

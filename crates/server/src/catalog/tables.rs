@@ -1,8 +1,9 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{DefaultValue, Row, Table, Value};
+use onrush::{ColumnDefinition, DefaultValue, Row, Table, Value};
 use onrush_query::{ColumnType, Statement};
 
+use super::indexes::Key;
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
 use super::names::{self, OWNER_OID};
 use super::roles::{Rights, owner_oid};
@@ -245,7 +246,7 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
         classes.push(class(names::identity_oid(&identity), name, 0, "S", 3));
     }
     for index in &all {
-        let (name, columns) = (index.name.clone(), index.all_columns().len());
+        let (name, columns) = (index.name.clone(), index.all_keys().len());
         classes.push(class(index.number, name, names::BTREE_OID, "i", columns));
     }
     classes
@@ -262,11 +263,19 @@ fn persistence(table: &Table) -> &'static str {
 /// The columns of a table, and those of its primary key and its indexes.
 fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
     let definition = table.definition();
-    let row = |owner: u32, at: usize, position: usize| {
-        let column = &definition.columns()[position];
+    let row = |owner: u32, at: usize, key: &Key| {
         let is_own = owner == names::table_oid(table);
-        let (data_type, no) = (views::column_type(definition, position), Value::Boolean(false));
-        let is_key = definition.primary_key().contains(&position);
+        let no = Value::Boolean(false);
+        let (column, data_type, is_key) = match key {
+            Key::Column(position) => (
+                &definition.columns()[*position],
+                views::column_type(definition, *position),
+                definition.primary_key().contains(position),
+            ),
+            Key::Expression(_, data_type) => {
+                (&ColumnDefinition::new(key.name(table), *data_type), (*data_type).into(), false)
+            }
+        };
         let collation = match data_type {
             ColumnType::Stored(data_type) if data_type.is_text() => 100,
             _ => 0,
@@ -303,13 +312,13 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
         ]
     };
     let shown = definition.shown_columns().enumerate();
-    let own = shown.map(|(at, position)| row(names::table_oid(table), at, position));
+    let own = shown.map(|(at, position)| row(names::table_oid(table), at, &Key::Column(position)));
     let of_index = |index: indexes::Index| {
-        let columns = index.all_columns().into_iter().enumerate();
-        columns.map(move |(at, position)| (index.number, at, position))
+        let keys = index.all_keys().into_iter().enumerate();
+        keys.map(move |(at, key)| (index.number, at, key))
     };
     let of_indexes = indexes::all(table).into_iter().flat_map(of_index);
-    own.chain(of_indexes.map(|(number, at, position)| row(number, at, position))).collect()
+    own.chain(of_indexes.map(|(number, at, key)| row(number, at, &key))).collect()
 }
 
 fn defaults(seen: &Seen, table: &Table) -> Vec<Row> {

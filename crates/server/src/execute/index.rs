@@ -42,7 +42,7 @@ impl Backend {
 }
 
 /// Makes an index of a table; gives the table's new handle.
-pub(super) fn add_index(
+pub(crate) fn add_index(
     transaction: &mut Transaction<'_>,
     table: &str,
     index: &IndexPlan,

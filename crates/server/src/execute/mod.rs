@@ -54,6 +54,7 @@ use pgwire::messages::response::TransactionStatus;
 use sqlparser::ast::DiscardObject;
 
 pub(crate) use definition::drop_table;
+pub(crate) use index::add_index;
 pub(crate) use patience::{Patience, ended};
 pub(crate) use plan::Plan;
 pub(crate) use query::{caller_of, control_of, locks_of, seen_by};

@@ -20,13 +20,14 @@ mod copy;
 mod progress;
 
 use onrush::{
-    ColumnDefinition, Database, DefaultValue, GeneratedColumn, Table, TableBuilder,
-    TableDefinition, Transaction,
+    ColumnDefinition, Database, DefaultValue, RowExpression, Table, TableBuilder, TableDefinition,
+    Transaction,
 };
 use onrush_query::QueryEngine;
 
 use crate::error::{Result, SqlError, state};
-use crate::sql::{ColumnChange, NewCheck, NewGenerated};
+use crate::execute::add_index;
+use crate::sql::{ColumnChange, IndexPlan, NewCheck, NewGenerated};
 use crate::{access, column_change, comments, schemas, sequences, views};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
@@ -126,8 +127,15 @@ impl Rewrite<'_> {
         sequences::move_owned(transaction, (table, substitute))?;
         views::move_table(transaction, (table, substitute))?;
         access::move_table(self.database, transaction, (table, substitute))?;
-        // With the indexes that were made for it.
-        let replaced = transaction.table(table.name())?;
+        // With the indexes that were made for it. Where an expression looks at a column that has another type now it
+        // is read anew.
+        let mut replaced = transaction.table(table.name())?;
+        for index in table.definition().indexes() {
+            if replaced.definition().index_position(&index.name).is_err() {
+                let again = IndexPlan::again(index, table.definition())?;
+                replaced = add_index(transaction, table.name(), &again)?;
+            }
+        }
         Ok(comments::move_table(self.database, transaction, (table, &replaced))?)
     }
 
@@ -177,7 +185,7 @@ fn check_types_stay(old: &TableDefinition, changes: &[(&str, &ColumnChange)]) ->
     for (name, change) in changes {
         let at = old.shown_column_index(name)?;
         let number = old.column_number(at);
-        let uses = |(own, generated): (usize, &GeneratedColumn)| {
+        let uses = |(own, generated): (usize, &RowExpression)| {
             own == at || generated.columns.iter().any(|used| usize::from(*used) == number)
         };
         if matches!(change, ColumnChange::Type(_)) && old.generated_columns().any(uses) {

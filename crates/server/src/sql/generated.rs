@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use onrush::{DefaultValue, GeneratedColumn, TableDefinition, TypeError};
+use onrush::{DefaultValue, RowExpression, TableDefinition, TypeError};
 use sqlparser::ast::{Expr, Ident, Visit, Visitor};
 
 use super::{check, form, names};
@@ -53,7 +53,7 @@ impl NewGenerated {
         Ok(table)
     }
 
-    fn kept(&self, table: &TableDefinition) -> Result<GeneratedColumn> {
+    fn kept(&self, table: &TableDefinition) -> Result<RowExpression> {
         let read = form::read(&self.expression, table.name());
         let Some(expression) = read else {
             return Err(SqlError::not_supported(
@@ -61,7 +61,7 @@ impl NewGenerated {
                 "Expressions of CHECK constraints that the engine evaluates itself can be used: see docs/sql.md.",
             ));
         };
-        GeneratedColumn::new(&expression, table).map_err(|error| self.refused(error))
+        RowExpression::new(&expression, table).map_err(|error| self.refused(error))
     }
 
     /// Refuses columns that are computed themselves, and those that there are none of.

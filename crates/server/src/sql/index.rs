@@ -1,12 +1,15 @@
 //! CREATE, ALTER and DROP INDEX, and UNIQUE constraints, which are indexes.
 
-use onrush::{IndexDefinition, KeyOrder, NewIndex, TableDefinition, Uniqueness};
+use onrush::{
+    IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, TableDefinition,
+    TypeError, Uniqueness,
+};
 use sqlparser::ast::{
     self, AlterIndexOperation, ConstraintCharacteristics, CreateIndex, Expr, Ident, IndexColumn,
     IndexOption, IndexType, NullsDistinctOption, ObjectName, UniqueConstraint,
 };
 
-use super::{Planner, names, sequence};
+use super::{Planner, check, form, names, sequence};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::{made_up, schemas};
@@ -16,10 +19,44 @@ use crate::{made_up, schemas};
 pub(crate) struct IndexPlan {
     /// In the schema of its table; none: one is made up, as PostgreSQL does.
     name: Option<String>,
-    columns: Vec<(String, KeyOrder)>,
+    columns: Vec<(Key, KeyOrder)>,
     included: Vec<String>,
+    /// Which rows are indexed; none: all.
+    predicate: Option<Box<Expr>>,
     uniqueness: Uniqueness,
     pub(crate) is_constraint: bool,
+}
+
+/// What an index is ordered by, as it was written.
+#[derive(Clone, Debug)]
+enum Key {
+    Column(String),
+    Expression(Box<Expr>),
+}
+
+impl Key {
+    /// By which PostgreSQL calls it in the made up name of an index.
+    fn name(&self) -> String {
+        match self {
+            Key::Column(name) => name.clone(),
+            Key::Expression(expression) => match innermost(expression) {
+                Expr::Function(call) => call
+                    .name
+                    .0
+                    .last()
+                    .map_or_else(String::new, |part| part.to_string().to_lowercase()),
+                _ => "expr".to_owned(),
+            },
+        }
+    }
+}
+
+/// Without parentheses around it.
+fn innermost(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Nested(inner) => innermost(inner),
+        other => other,
+    }
 }
 
 impl IndexPlan {
@@ -31,22 +68,56 @@ impl IndexPlan {
     ) -> Result<IndexPlan> {
         let name = constraint.name.as_ref().or(outer).map(names::identifier);
         let columns = match column {
-            Some(column) => vec![(column.to_owned(), KeyOrder::ASCENDING)],
+            Some(column) => vec![(Key::Column(column.to_owned()), KeyOrder::ASCENDING)],
             None => constraint.columns.iter().map(indexed_column).collect::<Result<_>>()?,
         };
+        if columns.iter().any(|(key, _)| matches!(key, Key::Expression(_))) {
+            let message = "a UNIQUE constraint is of columns";
+            return Err(SqlError::new(state::SYNTAX_ERROR, message)
+                .with_hint("CREATE UNIQUE INDEX takes expressions."));
+        }
         let uniqueness = match constraint.nulls_distinct {
             NullsDistinctOption::NotDistinct => Uniqueness::NullsEqual,
             NullsDistinctOption::None | NullsDistinctOption::Distinct => Uniqueness::NullsDistinct,
         };
         constraint.characteristics.as_ref().map_or(Ok(()), check_characteristics)?;
-        Ok(IndexPlan { name, columns, included: Vec::new(), uniqueness, is_constraint: true })
+        let (included, predicate) = (Vec::new(), None);
+        Ok(IndexPlan { name, columns, included, predicate, uniqueness, is_constraint: true })
     }
 
     /// An index as a table has it, for another table of the same columns.
     pub(super) fn like(index: &IndexDefinition, table: &TableDefinition) -> Result<IndexPlan> {
-        let NewIndex { name: _made_up_anew, columns, included, uniqueness, is_constraint } =
-            NewIndex::again(index, table)?;
-        Ok(IndexPlan { name: None, columns, included, uniqueness, is_constraint })
+        let written =
+            |of: &RowExpression| check::with_quoted_names(table, &of.expression).map(Box::new);
+        let name = |number: u16| {
+            let column = table.column_with_number(number);
+            column.map(|column| table.columns()[column].name.clone())
+        };
+        let mut columns = Vec::new();
+        for column in &index.columns {
+            let key = match column.of {
+                Indexed::Column(number) => name(number).map(Key::Column),
+                Indexed::Expression(at) => {
+                    let expression = index.expressions.get(usize::from(at));
+                    expression.map(|it| written(&it.of)).transpose()?.map(Key::Expression)
+                }
+            };
+            columns.extend(key.map(|key| (key, column.order)));
+        }
+        Ok(IndexPlan {
+            name: None,
+            columns,
+            included: index.included.iter().filter_map(|number| name(*number)).collect(),
+            predicate: index.predicate.as_ref().map(written).transpose()?,
+            uniqueness: index.uniqueness,
+            is_constraint: index.is_constraint,
+        })
+    }
+
+    /// The same index under the same name, for the table that takes the place of its own.
+    pub(crate) fn again(index: &IndexDefinition, table: &TableDefinition) -> Result<IndexPlan> {
+        let name = Some(schemas::own_name(&index.name).to_owned());
+        Ok(IndexPlan { name, ..IndexPlan::like(index, table)? })
     }
 
     /// What the engine makes, under a name that `is_free`.
@@ -56,8 +127,12 @@ impl IndexPlan {
         is_free: impl Fn(&str) -> bool,
     ) -> Result<NewIndex> {
         let schema = schemas::parts(table.name()).0;
-        let known = self.columns.iter().map(|(name, _)| name).chain(&self.included);
-        for column in known {
+        let column = |(key, _): &'_ (Key, KeyOrder)| match key {
+            Key::Column(name) => Some(name.clone()),
+            Key::Expression(_) => None,
+        };
+        let named: Vec<String> = self.columns.iter().filter_map(column).collect();
+        for column in named.iter().chain(&self.included) {
             table.shown_column_index(column).map_err(|error| match self.is_constraint {
                 true => {
                     let message = format!("column {column:?} named in key does not exist");
@@ -73,10 +148,22 @@ impl IndexPlan {
             Some(name) => name.clone(),
             None => self.made_up_name(table, |name| is_free(&schemas::joined(schema, name))),
         };
+        let mut columns = Vec::new();
+        for (key, order) in &self.columns {
+            let indexed = match key {
+                Key::Column(name) => NewIndexed::Column(name.clone()),
+                Key::Expression(expression) => {
+                    NewIndexed::Expression(indexed_expression(expression, table)?)
+                }
+            };
+            columns.push((indexed, *order));
+        }
+        let predicate = self.predicate.as_deref().map(|it| predicate(it, table)).transpose()?;
         Ok(NewIndex {
             name: schemas::joined(schema, &own),
-            columns: self.columns.clone(),
+            columns,
             included: self.included.clone(),
+            predicate,
             uniqueness: self.uniqueness,
             is_constraint: self.is_constraint,
         })
@@ -84,8 +171,9 @@ impl IndexPlan {
 
     /// As PostgreSQL: table and columns, a word for the kind, and a number where that is taken.
     fn made_up_name(&self, table: &TableDefinition, is_free: impl Fn(&str) -> bool) -> String {
-        let columns = self.columns.iter().map(|(name, _)| name.as_str());
-        let columns = made_up::joined(columns.chain(self.included.iter().map(String::as_str)));
+        let columns: Vec<String> = self.columns.iter().map(|(key, _)| key.name()).collect();
+        let columns = columns.iter().chain(&self.included).map(String::as_str);
+        let columns = made_up::joined(columns);
         let kind = if self.is_constraint { "key" } else { "idx" };
         made_up::free_name(schemas::own_name(table.name()), Some(&columns), kind, is_free)
     }
@@ -118,9 +206,6 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
             }
         }
     }
-    if predicate.is_some() {
-        return Err(SqlError::not_supported("a partial index (WHERE)", "Index all rows."));
-    }
     if !alter_options.is_empty() {
         return Err(SqlError::not_supported("an option of CREATE INDEX", FORM));
     }
@@ -141,12 +226,13 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
         (true, Some(false)) => Uniqueness::NullsEqual,
         (true, _) => Uniqueness::NullsDistinct,
     };
-    let index = IndexPlan { name, columns, included, uniqueness, is_constraint: false };
+    let predicate = predicate.clone().map(Box::new);
+    let index = IndexPlan { name, columns, included, predicate, uniqueness, is_constraint: false };
     Ok(DefinitionPlan::CreateIndex { table, index, if_not_exists: *if_not_exists })
 }
 
-const FORM: &str = "Write CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table (columns) \
-                    [INCLUDE (columns)] [NULLS [NOT] DISTINCT].";
+const FORM: &str = "Write CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table (columns or expressions) \
+                    [INCLUDE (columns)] [NULLS [NOT] DISTINCT] [WHERE condition].";
 
 /// Plans an ALTER INDEX.
 pub(super) fn alter(
@@ -217,7 +303,53 @@ fn own_name(name: &ObjectName) -> Result<String> {
     }
 }
 
-fn indexed_column(column: &IndexColumn) -> Result<(String, KeyOrder)> {
+/// What is computed of each row of a table to be indexed.
+fn indexed_expression(expression: &Expr, table: &TableDefinition) -> Result<RowExpression> {
+    let kept = RowExpression::new(&in_form(expression, table)?, table);
+    let kept = kept.map_err(|error| {
+        refused(error, "functions in index expression must be marked IMMUTABLE")
+    })?;
+    if kept.data_type().is_none() {
+        return Err(SqlError::not_supported(
+            format!("an index of the expression {expression}, whose type has no length or digits"),
+            "Cast it to a type that says them, or to text.",
+        ));
+    }
+    Ok(kept)
+}
+
+/// The condition of a partial index.
+fn predicate(expression: &Expr, table: &TableDefinition) -> Result<RowExpression> {
+    let kept = RowExpression::condition(&in_form(expression, table)?, table);
+    kept.map_err(|error| refused(error, "functions in index predicate must be marked IMMUTABLE"))
+}
+
+fn in_form(expression: &Expr, table: &TableDefinition) -> Result<onrush::expression::Expression> {
+    form::read(expression, table.name()).ok_or_else(|| {
+        SqlError::not_supported(
+            format!("{expression} in an index"),
+            "Expressions of CHECK constraints that the engine evaluates itself can be used: see docs/sql.md.",
+        )
+    })
+}
+
+fn refused(error: TypeError, is_volatile: &str) -> SqlError {
+    match error {
+        TypeError::Expression { reason } if reason.contains("always the same") => {
+            SqlError::new(state::INVALID_OBJECT_DEFINITION, is_volatile)
+        }
+        TypeError::Expression { reason } if reason.contains("true or false") => {
+            SqlError::new(state::DATATYPE_MISMATCH, "argument of WHERE must be type boolean")
+        }
+        TypeError::UnknownColumn { name, .. } => {
+            let message = format!("column {:?} does not exist", name.column);
+            SqlError::new(state::UNDEFINED_COLUMN, message)
+        }
+        other => other.into(),
+    }
+}
+
+fn indexed_column(column: &IndexColumn) -> Result<(Key, KeyOrder)> {
     let IndexColumn { column: ast::OrderByExpr { expr, options, with_fill }, operator_class } =
         column;
     if let Some(class) = operator_class
@@ -228,16 +360,14 @@ fn indexed_column(column: &IndexColumn) -> Result<(String, KeyOrder)> {
     if with_fill.is_some() {
         return Err(SqlError::not_supported("WITH FILL", FORM));
     }
-    let Expr::Identifier(name) = expr else {
-        return Err(SqlError::not_supported(
-            format!("an index of the expression {expr}"),
-            "Indexes have columns; keep the expression's value in a column of its own.",
-        ));
+    let key = match innermost(expr) {
+        Expr::Identifier(name) => Key::Column(names::own_column(name)?),
+        other => Key::Expression(Box::new(other.clone())),
     };
     let descending = options.asc == Some(false);
     // As in PostgreSQL: NULL is larger than any value.
     let nulls_first = options.nulls_first.unwrap_or(descending);
-    Ok((names::own_column(name)?, KeyOrder { descending, nulls_first }))
+    Ok((key, KeyOrder { descending, nulls_first }))
 }
 
 fn check_method(method: Option<&IndexType>) -> Result<()> {

@@ -15,7 +15,7 @@ use super::operand::{Operand, Parameters};
 use super::plan;
 use super::query::QueryPlan;
 use super::write::{Assignment, assignments};
-use super::{Planner, names};
+use super::{Planner, conflict_words, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
 use crate::schemas;
@@ -296,21 +296,21 @@ fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Res
                 return Ok(Arbiter::Key);
             }
             let is_it = |index: &IndexDefinition| {
-                let columns = index.columns.iter();
+                let columns = index.column_numbers().unwrap_or_default().into_iter();
                 let mut columns: Vec<usize> =
-                    columns.filter_map(|it| definition.column_with_number(it.number)).collect();
+                    columns.filter_map(|number| definition.column_with_number(number)).collect();
                 columns.sort_unstable();
-                index.uniqueness != Uniqueness::NotUnique && columns == given
+                let is_unique = index.uniqueness != Uniqueness::NotUnique;
+                is_unique && index.is_plain() && columns == given
             };
             let position = definition.indexes().iter().position(is_it);
-            position.map(Arbiter::Index).ok_or_else(|| {
-                let message = "there is no unique or exclusion constraint matching the ON CONFLICT \
-                               specification";
-                SqlError::new(state::INVALID_COLUMN_REFERENCE, message)
-            })
+            position.map(Arbiter::Index).ok_or_else(conflict_words::no_constraint)
         }
         Some(ConflictTarget::OnConstraint(name)) => {
             let name = names::parts(name)?.join(".");
+            if let Some(found) = conflict_words::arbiter(definition, &name) {
+                return found;
+            }
             if definition.row_id().is_none() && name == schemas::key_name(definition.name()) {
                 return Ok(Arbiter::Key);
             }

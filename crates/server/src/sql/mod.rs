@@ -12,6 +12,7 @@ mod clauses;
 mod comment;
 mod computed;
 mod condition;
+mod conflict_words;
 mod constraints;
 mod copy;
 mod create;

@@ -12,7 +12,7 @@ use super::fetch::{self, FetchPlan};
 use super::owner::{self, OwnerStatement};
 use super::setting::SettingChange;
 use super::storage::{self, StorageStatement};
-use super::{like, limit_words, locking_words, schema_elements, sequence, user};
+use super::{conflict_words, like, limit_words, locking_words, schema_elements, sequence, user};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -67,6 +67,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         }
         limit_words::spell(tokens, start..end);
         locking_words::spell(tokens, start..tokens.len() - behind);
+        conflict_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
         let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
         let leading: Vec<usize> = (start..end).filter(is_word).take(LEADING_WORDS).collect();

@@ -10,6 +10,7 @@
 //! CLUSTER [VERBOSE] [name [USING index]]
 //! ```
 
+use onrush::{Indexed, IndexedColumn};
 use sqlparser::tokenizer::Token;
 
 use super::{Planner, no_schema, plan};
@@ -353,24 +354,34 @@ pub(super) fn table_of_index(
     }
 }
 
-/// Statistics are kept of expressions that an index has, and there are none.
+/// Statistics are kept of expressions that an index has alone.
 fn check_statistics(table: &onrush::Table, index: &str, given: &StorageStatement) -> Result<()> {
     let Some(numbered) = given.numbered else { return Ok(()) };
     let definition = table.definition();
     let known = definition.indexes().iter().find(|it| schemas::own_name(&it.name) == index);
-    let (columns, keys): (Vec<usize>, usize) = match known {
+    let (columns, keys): (Vec<Option<usize>>, usize) = match known {
         Some(it) => {
-            let numbers = it.columns.iter().map(|column| column.number);
-            let numbers = numbers.chain(it.included.iter().copied());
-            (numbers.filter_map(|it| definition.column_with_number(it)).collect(), it.columns.len())
+            let number = |column: &IndexedColumn| match column.of {
+                Indexed::Column(number) => Some(number),
+                Indexed::Expression(_) => None,
+            };
+            let numbers =
+                it.columns.iter().map(number).chain(it.included.iter().copied().map(Some));
+            let position = |number: Option<u16>| definition.column_with_number(number?);
+            (numbers.map(position).collect(), it.columns.len())
         }
-        None => (definition.primary_key().to_vec(), definition.primary_key().len()),
+        None => {
+            let key = definition.primary_key();
+            (key.iter().copied().map(Some).collect(), key.len())
+        }
     };
     let Some(at) = numbered.checked_sub(1).filter(|at| *at < columns.len()) else {
         let message = format!("column number {numbered} of relation \"{index}\" does not exist");
         return Err(SqlError::new(state::UNDEFINED_COLUMN, message));
     };
-    let column = &definition.columns()[columns[at]].name;
+    // Of an expression there is nothing to be kept either: no way is chosen by statistics.
+    let Some(column) = columns[at] else { return Ok(()) };
+    let column = &definition.columns()[column].name;
     let kind = if at < keys { "non-expression" } else { "included" };
     let message =
         format!("cannot alter statistics on {kind} column \"{column}\" of index \"{index}\"");

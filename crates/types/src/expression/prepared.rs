@@ -48,6 +48,15 @@ impl PreparedExpression {
         self.0.value(&Input { row: Some(*row), now_micros: 0 })
     }
 
+    /// Whether it is true for a row, if it is a condition.
+    ///
+    /// # Errors
+    /// It comes to nothing; a damaged row.
+    #[inline]
+    pub fn is_true(&self, row: &RowView<'_>) -> Result<bool, EvaluationError> {
+        Ok(self.value(row)? == Value::Boolean(true))
+    }
+
     /// Whether a row meets it, if it is a condition: whether it is not false.
     ///
     /// # Errors

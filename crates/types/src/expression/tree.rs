@@ -49,6 +49,26 @@ impl Kind {
         Kind::Json,
     ];
 
+    /// The type whose values are of this kind, where that needs no length or digits.
+    fn data_type(self) -> Option<DataType> {
+        Some(match self {
+            Kind::Boolean => DataType::Boolean,
+            Kind::Int16 => DataType::Int16,
+            Kind::Int32 => DataType::Int32,
+            Kind::Int64 => DataType::Int64,
+            Kind::Float32 => DataType::Float32,
+            Kind::Float64 => DataType::Float64,
+            Kind::Text => DataType::Text,
+            Kind::Bytes => DataType::Bytes,
+            Kind::Uuid => DataType::Uuid,
+            Kind::Date => DataType::Date,
+            Kind::Time => DataType::Time,
+            Kind::Timestamp => DataType::Timestamp,
+            Kind::TimestampTz => DataType::TimestampTz,
+            Kind::Decimal | Kind::Char | Kind::Json => return None,
+        })
+    }
+
     pub(crate) fn of(data_type: DataType) -> Kind {
         match data_type {
             DataType::Boolean => Kind::Boolean,
@@ -221,6 +241,13 @@ impl Node {
         self.operands.iter().for_each(|operand| operand.visit(visit));
     }
 
+    fn renumber(&mut self, number: &impl Fn(u16) -> Option<u16>) -> Option<()> {
+        if let Operation::Column(_, own) = &mut self.operation {
+            *own = number(*own)?;
+        }
+        self.operands.iter_mut().try_for_each(|operand| operand.renumber(number))
+    }
+
     pub(super) fn is_volatile(&self) -> bool {
         let mut is_volatile = false;
         self.visit(&mut |node| {
@@ -248,6 +275,26 @@ impl TypedExpression {
         });
         columns.sort_unstable_by_key(|(number, _)| *number);
         columns
+    }
+
+    /// The same over columns of other numbers; none where a column has none.
+    pub(crate) fn renumbered(
+        &self,
+        number: impl Fn(u16) -> Option<u16>,
+    ) -> Option<TypedExpression> {
+        let mut renumbered = self.clone();
+        renumbered.0.renumber(&number)?;
+        Some(renumbered)
+    }
+
+    /// The type of a column that holds what it comes to. None where that must be said.
+    pub(crate) fn data_type(&self) -> Option<DataType> {
+        match (self.0.kind, &self.0.operation) {
+            (Kind::Decimal, Operation::Cast(_, Some((precision, scale)))) => {
+                Some(DataType::Decimal { precision: *precision, scale: *scale })
+            }
+            (kind, _) => kind.data_type(),
+        }
     }
 
     /// Whether it may come to another value when it is evaluated again.

@@ -6,7 +6,7 @@
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
-//!          that are computed of others
+//!          that are computed of others; 10 with expressions and predicates of indexes
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -17,9 +17,9 @@
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 9 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 10 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          format 9 only, computed of other columns
+//!          formats 9 and 10 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -28,10 +28,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 9: 1, the rows are not logged; formats 3 to 9 only: 0, they are
-//! u8       formats 4 to 9 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 10: 1, the rows are not logged; formats 3 to 10 only: 0, they are
+//! u8       formats 4 to 10 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 9 where they say so, a table that was altered:
+//! format 3, and formats 4 to 10 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -44,26 +44,30 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 9 only:
+//! formats 4 to 10 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 9 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 10 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 9 only:
+//! formats 6 to 10 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
-//!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both
+//!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in format
+//!          10 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
+//!   format 10 only:
+//!   u16    number of expressions, then for each: what is computed, as above; type
+//!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 9 only:
+//! formats 7 to 10 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -81,10 +85,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! format 9 only:
+//! formats 9 and 10 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and format 9 where it says so, a view:
+//! format 8, and formats 9 and 10 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -101,13 +105,14 @@ mod checks;
 mod defaults;
 mod foreign_keys;
 mod indexes;
+mod row_expressions;
 mod sequences;
 mod views;
 
 use std::sync::Arc;
 
 use super::history::{Dropped, History, Since};
-use super::{ColumnDefinition, DefaultValue, TableDefinition};
+use super::{ColumnDefinition, DefaultValue, IndexDefinition, TableDefinition};
 use crate::expression::TypedExpression;
 use crate::row::field;
 use crate::{DataType, TypeError, Value};
@@ -122,6 +127,7 @@ const FORMAT_WITH_INDEXES: u8 = 6;
 const FORMAT_WITH_REFERENCES: u8 = 7;
 const FORMAT_WITH_VIEW: u8 = 8;
 const FORMAT_WITH_GENERATED: u8 = 9;
+const FORMAT_WITH_INDEX_EXPRESSIONS: u8 = 10;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -131,6 +137,9 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if !self.indexes().iter().all(IndexDefinition::is_plain) => {
+                FORMAT_WITH_INDEX_EXPRESSIONS
+            }
             _ if self.has_generated() => FORMAT_WITH_GENERATED,
             _ if self.view().is_some() => FORMAT_WITH_VIEW,
             _ if self.is_linked() || self.sequence().is_some() => FORMAT_WITH_REFERENCES,
@@ -165,13 +174,13 @@ impl TableDefinition {
             checks::push(self.checks(), format >= FORMAT_WITH_FORMS, &mut out);
         }
         if format >= FORMAT_WITH_INDEXES {
-            indexes::push(self, &mut out);
+            indexes::push(self, format >= FORMAT_WITH_INDEX_EXPRESSIONS, &mut out);
         }
         if format >= FORMAT_WITH_REFERENCES {
             foreign_keys::push(self, &mut out);
             sequences::push(self.sequence(), &mut out);
         }
-        if format == FORMAT_WITH_GENERATED {
+        if format >= FORMAT_WITH_GENERATED {
             out.push(u8::from(self.view().is_some()));
         }
         if let Some(view) = self.view() {
@@ -349,7 +358,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_GENERATED).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_INDEX_EXPRESSIONS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -389,7 +398,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         _ => Vec::new(),
     };
     let (indexes, entries_of) = match format {
-        FORMAT_WITH_INDEXES.. => indexes::read(input)?,
+        FORMAT_WITH_INDEXES.. => indexes::read(format >= FORMAT_WITH_INDEX_EXPRESSIONS, input)?,
         _ => (Vec::new(), None),
     };
     let (foreign_keys, referenced_by, sequence) = match format {
@@ -401,7 +410,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
     };
     let view = match format {
         FORMAT_WITH_VIEW => Some(views::read(input)?),
-        FORMAT_WITH_GENERATED if input.flag()? => Some(views::read(input)?),
+        FORMAT_WITH_GENERATED.. if input.flag()? => Some(views::read(input)?),
         _ => None,
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::RowExpression;
 use super::foreign_key::ForeignKey;
-use super::generated::GeneratedColumn;
 use super::history::History;
 use super::index::{EntriesOf, IndexDefinition};
 use super::sequence::SequenceDefinition;
@@ -159,7 +159,7 @@ impl TableDefinition {
     pub fn with_generated(
         mut self,
         name: &str,
-        generated: GeneratedColumn,
+        generated: RowExpression,
     ) -> Result<TableDefinition, TypeError> {
         let index = self.column_index(name)?;
         self.columns[index].default = DefaultValue::Generated(generated);

@@ -114,9 +114,9 @@ impl ForeignKey {
             return Some(ReferencedKey::Primary);
         }
         let is_key = |index: &&IndexDefinition| {
-            let columns: Vec<u16> = index.columns.iter().map(|column| column.number).collect();
+            let columns = index.column_numbers().filter(|_| index.is_plain());
             index.uniqueness != Uniqueness::NotUnique
-                && is_same_set(&columns, &self.referenced_columns)
+                && columns.is_some_and(|it| is_same_set(&it, &self.referenced_columns))
         };
         referenced.indexes().iter().find(is_key).map(ReferencedKey::Unique)
     }
@@ -133,9 +133,7 @@ impl ForeignKey {
         let number = |column: &usize| referenced.column_number(*column) as u16;
         let numbers: Vec<u16> = match key {
             ReferencedKey::Primary => referenced.primary_key().iter().map(number).collect(),
-            ReferencedKey::Unique(index) => {
-                index.columns.iter().map(|column| column.number).collect()
-            }
+            ReferencedKey::Unique(index) => index.column_numbers().unwrap_or_default(),
         };
         let reason = "a referenced key has other columns";
         let place = |number: &u16| self.referenced_columns.iter().position(|own| own == number);

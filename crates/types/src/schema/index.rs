@@ -8,14 +8,16 @@
 //!
 //! A column stands in an entry once: a part of the primary key that is indexed is not repeated. The tie of a
 //! unique index is NULL; where an indexed column is NULL, and NULL differs from NULL, it is the bytes of the
-//! row's primary key.
+//! row's primary key. In the place of an indexed column may stand an expression over the row. A partial index has
+//! entries only for rows that meet its predicate.
 //!
 //! Invariants
 //! 1. An index names columns of its table by their numbers, which they keep whatever is added, dropped or renamed.
 //! 2. Both sides know each other: the table lists its indexes, the entries name their table.
 
 use super::definition::check_name;
-use super::{ColumnDefinition, TableBuilder, TableDefinition};
+use super::{CHECK_BYTES_MAX, ColumnDefinition, RowExpression, TableBuilder, TableDefinition};
+use crate::expression::PreparedExpression;
 use crate::{DataType, TypeError};
 
 /// Most columns of an index.
@@ -44,13 +46,31 @@ pub struct KeyOrder {
     pub nulls_first: bool,
 }
 
-/// An indexed column.
+/// An indexed column, or an expression in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexedColumn {
-    /// Its number; see [`TableDefinition::column_number`].
-    pub number: u16,
+    /// What is indexed.
+    pub of: Indexed,
     /// Its order.
     pub order: KeyOrder,
+}
+
+/// What an index is ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Indexed {
+    /// The column of this number; see [`TableDefinition::column_number`].
+    Column(u16),
+    /// The expression at this position among those of the index.
+    Expression(u16),
+}
+
+/// An expression that an index is ordered by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexedExpression {
+    /// What is computed of a row.
+    pub of: RowExpression,
+    /// The type of what that comes to.
+    pub data_type: DataType,
 }
 
 /// A secondary index of a table.
@@ -62,6 +82,10 @@ pub struct IndexDefinition {
     pub entries: u32,
     /// In their order; at least one.
     pub columns: Vec<IndexedColumn>,
+    /// Expressions that are indexed.
+    pub expressions: Vec<IndexedExpression>,
+    /// Which rows have entries; none: all.
+    pub predicate: Option<RowExpression>,
     /// Numbers of columns that entries carry without being ordered by them.
     pub included: Vec<u16>,
     /// Whether rows may have the same indexed columns.
@@ -84,6 +108,8 @@ pub struct EntriesOf {
 pub enum EntrySource {
     /// The position of a column of the table.
     Column(usize),
+    /// The position of an expression of the index.
+    Expression(usize),
     /// It is the [`TIE`].
     Tie,
 }
@@ -108,7 +134,16 @@ impl IndexDefinition {
         };
         let mut sources = Vec::new();
         for column in &self.columns {
-            sources.push(position(column.number)?);
+            sources.push(match column.of {
+                Indexed::Column(number) => position(number)?,
+                Indexed::Expression(at) if usize::from(at) < self.expressions.len() => {
+                    EntrySource::Expression(usize::from(at))
+                }
+                Indexed::Expression(_) => {
+                    let reason = "an index has an expression that does not exist";
+                    return Err(TypeError::DefinitionDamaged { at: 0, reason });
+                }
+            });
         }
         if self.uniqueness == Uniqueness::NullsDistinct {
             sources.push(EntrySource::Tie);
@@ -139,6 +174,10 @@ impl IndexDefinition {
         for source in &sources {
             let column = match source {
                 EntrySource::Tie => ColumnDefinition::new(TIE, DataType::Bytes),
+                EntrySource::Expression(at) => {
+                    let name = format!("onrush_expression_{at}");
+                    ColumnDefinition::new(name, self.expressions[*at].data_type)
+                }
                 EntrySource::Column(position) => {
                     let of_table = &table.columns()[*position];
                     let column = ColumnDefinition::new(&of_table.name, of_table.data_type);
@@ -166,7 +205,8 @@ impl IndexDefinition {
 
     /// Columns of an entry that are neither indexed nor in the primary key.
     fn only_included(&self, table: &TableDefinition) -> usize {
-        let is_indexed = |number: &u16| self.columns.iter().any(|column| column.number == *number);
+        let is_indexed =
+            |number: &u16| self.columns.iter().any(|it| it.of == Indexed::Column(*number));
         let is_key = |number: &u16| {
             let position = table.column_with_number(*number);
             position.is_some_and(|position| table.primary_key().contains(&position))
@@ -182,9 +222,10 @@ impl IndexDefinition {
             return Err(TypeError::IndexColumnCount { index, count, limit });
         }
         for (position, column) in self.columns.iter().enumerate() {
-            let found = table.column_with_number(column.number);
+            let Indexed::Column(number) = column.of else { continue };
+            let found = table.column_with_number(number);
             let Some(found) = found else { continue };
-            if self.columns[..position].iter().any(|other| other.number == column.number) {
+            if self.columns[..position].iter().any(|other| other.of == column.of) {
                 return Err(TypeError::DuplicateKeyColumn(table.column_name(found)));
             }
             let data_type = table.columns()[found].data_type;
@@ -192,12 +233,57 @@ impl IndexDefinition {
                 return Err(TypeError::NoOrder { column: table.column_name(found), data_type });
             }
         }
+        self.check_expressions(table)?;
         self.sources(table).map(drop)
     }
 
-    /// Whether it has the column of this number.
+    fn check_expressions(&self, table: &TableDefinition) -> Result<(), TypeError> {
+        let damaged = |reason| TypeError::DefinitionDamaged { at: 0, reason };
+        let is_sound =
+            |of: &RowExpression| of.expression.len() <= CHECK_BYTES_MAX && of.suits(table);
+        for IndexedExpression { of, data_type } in &self.expressions {
+            if !is_sound(of) {
+                return Err(damaged("an index has an expression that does not suit its table"));
+            }
+            if let DataType::Json | DataType::Jsonb = data_type {
+                return Err(damaged("an index has an expression without an order"));
+            }
+            PreparedExpression::assigned(table, &of.form, *data_type)?;
+        }
+        match &self.predicate {
+            Some(predicate) if !is_sound(predicate) => {
+                Err(damaged("an index has a predicate that does not suit its table"))
+            }
+            Some(predicate) => match predicate.form.fault_of_condition() {
+                Some(_) => Err(damaged("the predicate of an index is no condition")),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all rows of its table have entries, and these are ordered by columns alone.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.predicate.is_none() && self.expressions.is_empty()
+    }
+
+    /// The numbers of its indexed columns, if it is ordered by columns alone.
+    #[must_use]
+    pub fn column_numbers(&self) -> Option<Vec<u16>> {
+        let number = |column: &IndexedColumn| match column.of {
+            Indexed::Column(number) => Some(number),
+            Indexed::Expression(_) => None,
+        };
+        self.columns.iter().map(number).collect()
+    }
+
+    /// Whether it has the column of this number, or looks at it.
     pub fn has_column(&self, number: u16) -> bool {
-        self.columns.iter().any(|column| column.number == number) || self.included.contains(&number)
+        let mut looked_at = self.expressions.iter().map(|it| &it.of).chain(self.predicate.as_ref());
+        self.columns.iter().any(|column| column.of == Indexed::Column(number))
+            || self.included.contains(&number)
+            || looked_at.any(|of| of.columns.contains(&number))
     }
 }
 

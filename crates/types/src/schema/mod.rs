@@ -12,6 +12,7 @@ mod foreign_key;
 mod generated;
 mod history;
 mod index;
+mod row_expression;
 mod sequence;
 mod view;
 
@@ -25,13 +26,13 @@ pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDef
 pub use foreign_key::{
     Deferral, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, ReferencedKey, ReferentialAction,
 };
-pub use generated::GeneratedColumn;
 pub(crate) use history::{Earlier, Source};
 pub use history::{History, NeedsNoRows, TableChange};
 pub use index::{
-    EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, TIE,
-    Uniqueness,
+    EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, Indexed, IndexedColumn,
+    IndexedExpression, KeyOrder, TIE, Uniqueness,
 };
+pub use row_expression::RowExpression;
 pub use sequence::{SequenceDefinition, SequenceOwner};
 pub use view::{VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition, ViewSource};
 
@@ -53,7 +54,7 @@ pub enum DefaultValue {
     /// An expression that is computed for every row.
     Expression(ComputedDefault),
     /// What is computed of other columns of the row, and cannot be given.
-    Generated(GeneratedColumn),
+    Generated(RowExpression),
 }
 
 impl DefaultValue {

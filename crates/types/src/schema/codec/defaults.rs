@@ -1,8 +1,8 @@
 //! Defaults of columns as bytes.
 
-use super::{Input, push_form, push_short, push_u16, push_value, read_form};
+use super::{Input, push_form, push_short, push_value, read_form, row_expressions};
 use crate::row::field;
-use crate::schema::{ColumnDefinition, ComputedDefault, DefaultValue, GeneratedColumn};
+use crate::schema::{ColumnDefinition, ComputedDefault, DefaultValue};
 use crate::{DataType, KeyStrategy, Value};
 
 pub(super) fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
@@ -25,12 +25,9 @@ pub(super) fn push_default(column: &ColumnDefinition, out: &mut Vec<u8>) {
                 push_form(form.as_deref(), out);
             }
         }
-        DefaultValue::Generated(GeneratedColumn { columns, expression, form }) => {
+        DefaultValue::Generated(generated) => {
             out.push(9);
-            push_u16(columns.len(), out);
-            columns.iter().for_each(|number| push_u16(usize::from(*number), out));
-            push_short(expression.as_bytes(), out);
-            push_form(Some(form), out);
+            row_expressions::push(generated, out);
         }
         DefaultValue::Key(strategy) => {
             out.push(if column.is_always_generated { 7 } else { 3 });
@@ -81,15 +78,7 @@ pub(super) fn read_default(
             }
             DefaultValue::Expression(ComputedDefault { expression, form })
         }
-        9 => {
-            let mut columns = Vec::new();
-            for _ in 0..input.u16()? {
-                columns.push(input.u16()?);
-            }
-            let (expression, form) = (input.name()?, read_form(input)?);
-            let form = form.ok_or("what a column is computed of has no form")?;
-            DefaultValue::Generated(GeneratedColumn { columns, expression, form })
-        }
+        9 => DefaultValue::Generated(row_expressions::read(input)?),
         _ => return Err("a default is not known"),
     };
     Ok((default, matches!(tag, 7..=9)))

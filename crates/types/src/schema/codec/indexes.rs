@@ -1,13 +1,18 @@
-//! Indexes as bytes: a part of definitions of formats 6 and 7.
+//! Indexes as bytes: a part of definitions from format 6 on.
 
-use super::{Input, push_short, push_u16};
+use super::{Input, push_short, push_type, push_u16, read_type, row_expressions};
 use crate::schema::{
-    EntriesOf, IndexDefinition, IndexedColumn, KeyOrder, TableDefinition, Uniqueness,
+    EntriesOf, IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder,
+    TableDefinition, Uniqueness,
 };
 
 type Indexes = (Vec<IndexDefinition>, Option<EntriesOf>);
 
-pub(super) fn push(definition: &TableDefinition, out: &mut Vec<u8>) {
+/// The flag beside the order of what is no column.
+const EXPRESSION: u8 = 4;
+
+/// `has_expressions` in formats that know them.
+pub(super) fn push(definition: &TableDefinition, has_expressions: bool, out: &mut Vec<u8>) {
     push_u16(definition.indexes().len(), out);
     for index in definition.indexes() {
         push_short(index.name.as_bytes(), out);
@@ -19,28 +24,43 @@ pub(super) fn push(definition: &TableDefinition, out: &mut Vec<u8>) {
         });
         out.push(u8::from(index.is_constraint));
         push_u16(index.columns.len(), out);
-        for column in &index.columns {
-            push_u16(usize::from(column.number), out);
-            push_order(column.order, out);
+        for IndexedColumn { of, order } in &index.columns {
+            let (number, kind) = match of {
+                Indexed::Column(number) => (*number, 0),
+                Indexed::Expression(position) => (*position, EXPRESSION),
+            };
+            push_u16(usize::from(number), out);
+            out.push(order_flags(*order) | kind);
         }
         push_u16(index.included.len(), out);
         for number in &index.included {
             push_u16(usize::from(*number), out);
+        }
+        if has_expressions {
+            push_u16(index.expressions.len(), out);
+            for IndexedExpression { of, data_type } in &index.expressions {
+                row_expressions::push(of, out);
+                push_type(*data_type, out);
+            }
+            out.push(u8::from(index.predicate.is_some()));
+            if let Some(predicate) = &index.predicate {
+                row_expressions::push(predicate, out);
+            }
         }
     }
     out.push(u8::from(definition.entries_of().is_some()));
     if let Some(EntriesOf { table, orders }) = definition.entries_of() {
         out.extend_from_slice(&table.to_le_bytes());
         push_u16(orders.len(), out);
-        orders.iter().for_each(|order| push_order(*order, out));
+        orders.iter().for_each(|order| out.push(order_flags(*order)));
     }
 }
 
-fn push_order(order: KeyOrder, out: &mut Vec<u8>) {
-    out.push(u8::from(order.descending) | u8::from(order.nulls_first) << 1);
+fn order_flags(order: KeyOrder) -> u8 {
+    u8::from(order.descending) | u8::from(order.nulls_first) << 1
 }
 
-pub(super) fn read(input: &mut Input<'_>) -> Result<Indexes, &'static str> {
+pub(super) fn read(has_expressions: bool, input: &mut Input<'_>) -> Result<Indexes, &'static str> {
     let mut indexes = Vec::new();
     for _ in 0..input.u16()? {
         let (name, entries) = (input.name()?, input.u32()?);
@@ -53,16 +73,34 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Indexes, &'static str> {
         let is_constraint = input.flag()?;
         let mut columns = Vec::new();
         for _ in 0..input.u16()? {
-            columns.push(IndexedColumn { number: input.u16()?, order: read_order(input)? });
+            let (number, flags) = (input.u16()?, input.u8()?);
+            let of = match flags & EXPRESSION {
+                0 => Indexed::Column(number),
+                _ if has_expressions => Indexed::Expression(number),
+                _ => return Err("the order of a column is not known"),
+            };
+            columns.push(IndexedColumn { of, order: order_of(flags & !EXPRESSION)? });
         }
         let mut included = Vec::new();
         for _ in 0..input.u16()? {
             included.push(input.u16()?);
         }
+        let (mut expressions, mut predicate) = (Vec::new(), None);
+        if has_expressions {
+            for _ in 0..input.u16()? {
+                let of = row_expressions::read(input)?;
+                expressions.push(IndexedExpression { of, data_type: read_type(input)? });
+            }
+            if input.flag()? {
+                predicate = Some(row_expressions::read(input)?);
+            }
+        }
         indexes.push(IndexDefinition {
             name,
             entries,
             columns,
+            expressions,
+            predicate,
             included,
             uniqueness,
             is_constraint,
@@ -74,14 +112,14 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Indexes, &'static str> {
     let table = input.u32()?;
     let mut orders = Vec::new();
     for _ in 0..input.u16()? {
-        orders.push(read_order(input)?);
+        orders.push(order_of(input.u8()?)?);
     }
     Ok((indexes, Some(EntriesOf { table, orders })))
 }
 
-fn read_order(input: &mut Input<'_>) -> Result<KeyOrder, &'static str> {
-    match input.u8()? {
-        flags @ 0..=3 => Ok(KeyOrder { descending: flags & 1 != 0, nulls_first: flags & 2 != 0 }),
+fn order_of(flags: u8) -> Result<KeyOrder, &'static str> {
+    match flags {
+        0..=3 => Ok(KeyOrder { descending: flags & 1 != 0, nulls_first: flags & 2 != 0 }),
         _ => Err("the order of a column is not known"),
     }
 }
