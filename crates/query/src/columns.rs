@@ -15,7 +15,7 @@ use onrush::{DataType, RowView, StoredBytes, Value};
 
 use crate::array::read_array;
 use crate::error::QueryError;
-use crate::interval::Interval;
+use crate::interval::to_arrow;
 use crate::text::read_text;
 use crate::types::{ColumnType, UTC, arrow_type};
 
@@ -98,10 +98,6 @@ impl ColumnBuilder {
             ColumnType::Array(element) | ColumnType::Vector(element) => {
                 return Ok(ColumnBuilder::Array(ArrayColumn::new(element, rows)?));
             }
-            ColumnType::Interval => {
-                let builder = IntervalMonthDayNanoBuilder::with_capacity(rows);
-                return Ok(ColumnBuilder::Interval(builder));
-            }
         };
         Ok(match data_type {
             DataType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
@@ -121,6 +117,9 @@ impl ColumnBuilder {
             }
             DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::Interval => {
+                ColumnBuilder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows))
+            }
             DataType::Date => ColumnBuilder::Date(Date32Builder::with_capacity(rows)),
             DataType::Time => ColumnBuilder::Time(Time64MicrosecondBuilder::with_capacity(rows)),
             DataType::Timestamp => {
@@ -158,9 +157,9 @@ impl ColumnBuilder {
                 Value::Timestamp(micros) | Value::TimestampTz(micros),
             ) => to.append_value(*micros),
             (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
-            (ColumnBuilder::Interval(to), Value::Text(written)) => {
-                let read = Interval::parse(written).and_then(TryInto::try_into);
-                to.append_value(read.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
+            (ColumnBuilder::Interval(to), Value::Interval(interval)) => {
+                let fits = to_arrow(*interval);
+                to.append_value(fits.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
             }
             (to, Value::Null) => to.append_null(),
             (_, other) => {

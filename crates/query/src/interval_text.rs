@@ -1,8 +1,9 @@
 //! Intervals as PostgreSQL reads them: `1 year 2 mons -3 days 04:05:06.7`, `P1Y2M`, `90 minutes ago`, `1-2 3 4:05`.
 
+use onrush::Interval;
+
 use crate::datetime::{Field, Kind, fields};
 use crate::error::{QueryError, Result};
-use crate::interval::Interval;
 use crate::style::{IntervalStyle, current};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -321,7 +322,7 @@ fn of_fields(written: &str, range: Range) -> Read<Interval> {
     }
     let interval = sum.0;
     match is_past {
-        true => interval.negated().map_err(|_| Bad::Field),
+        true => interval.negated().ok_or(Bad::Field),
         false => Ok(interval),
     }
 }

@@ -70,7 +70,7 @@ pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Refusal, Result};
 pub use functions::{SystemFunction, with_backslashes};
-pub use interval::Interval;
+pub use interval::parse_interval;
 pub use memory::{QueryMemory, SpillOptions};
 pub use one_row::Place;
 pub use query::{Query, QueryColumn};

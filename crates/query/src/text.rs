@@ -8,9 +8,9 @@ use onrush_types::text;
 use crate::array::{read_array, write_array};
 use crate::error::QueryError;
 use crate::functions::escaped;
-use crate::interval::Interval;
+use crate::interval::parse_interval;
 use crate::style::{
-    IntervalStyle, Style, by_default, current, with_digits, write_date, write_interval, write_time,
+    Style, by_default, current, with_digits, write_date, write_interval, write_time,
     write_timestamp, write_timestamp_tz,
 };
 use crate::types::ColumnType;
@@ -25,6 +25,7 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             crate::datetime::read(data_type, written)
         }
+        DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),
         other => Ok(text::parse(other, written)?),
     }
 }
@@ -46,11 +47,12 @@ pub fn write_text(value: &Value<'_>, out: &mut impl Write) -> Result {
         Value::Time(micros) => write_time(*micros, out),
         Value::Timestamp(micros) => write_timestamp(*micros, &current(), out),
         Value::TimestampTz(micros) => write_timestamp_tz(*micros, &current(), out),
+        Value::Interval(interval) => write_interval(*interval, &current(), out),
         other => write_plain(other, out),
     }
 }
 
-/// Appends the text of a value of a type, where arrays and intervals are text already, that of the default style.
+/// Appends the text of a value of a type, where arrays are text already, that of the default style.
 ///
 /// # Errors
 /// Those of `out`, and text that is none of the type.
@@ -61,11 +63,6 @@ pub fn write_text_of(
 ) -> std::result::Result<(), QueryError> {
     let failed = |_| QueryError::Internal { message: "text cannot be written".to_owned() };
     match (value, column_type) {
-        (Value::Text(text), ColumnType::Interval)
-            if current().intervals != IntervalStyle::Postgres =>
-        {
-            write_interval(Interval::parse(text)?, &current(), out).map_err(failed)
-        }
         (Value::Text(text), ColumnType::Array(element)) if is_styled(element) => {
             out.write_str(&styled_array(text, element)?).map_err(failed)
         }
@@ -83,6 +80,7 @@ pub(crate) fn is_styled(element: DataType) -> bool {
             | DataType::Date
             | DataType::Timestamp
             | DataType::TimestampTz
+            | DataType::Interval
     );
     is_of_type && *current() != Style::default()
 }

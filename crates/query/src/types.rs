@@ -36,8 +36,6 @@ pub enum ColumnType {
     /// Numbers of the system's catalogue, PostgreSQL's `int2vector` and `oidvector`: an array, which is shown with
     /// blanks between its values. Inside a query it is an array like any other.
     Vector(DataType),
-    /// An [`Interval`](crate::Interval). Its values are texts, as it writes them.
-    Interval,
 }
 
 impl From<DataType> for ColumnType {
@@ -52,7 +50,6 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         ColumnType::Stored(data_type) => data_type,
         ColumnType::Oid => return ArrowType::Int64,
         ColumnType::Name | ColumnType::Char => return ArrowType::Utf8,
-        ColumnType::Interval => return ArrowType::Interval(IntervalUnit::MonthDayNano),
         ColumnType::Array(element) | ColumnType::Vector(element) => {
             let element = arrow_type(ColumnType::Stored(element));
             return ArrowType::List(Arc::new(Field::new_list_field(element, true)));
@@ -75,6 +72,7 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         | DataType::Jsonb => ArrowType::Utf8,
         DataType::Bytes => ArrowType::Binary,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Date => ArrowType::Date32,
         DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
@@ -92,7 +90,7 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
             | DataType::Json
             | DataType::Jsonb),
         ) => data_type.to_string(),
-        ColumnType::Stored(_) | ColumnType::Array(_) | ColumnType::Interval => return field,
+        ColumnType::Stored(_) | ColumnType::Array(_) => return field,
         ColumnType::Oid => "oid".to_owned(),
         ColumnType::Name => "name".to_owned(),
         ColumnType::Char => "\"char\"".to_owned(),
@@ -131,7 +129,6 @@ pub(crate) fn column_type(field: &Field) -> ColumnType {
         {
             ColumnType::Array(plain_type(element.data_type()))
         }
-        ArrowType::Interval(_) | ArrowType::Duration(_) => ColumnType::Interval,
         other => ColumnType::Stored(plain_type(other)),
     }
 }
@@ -156,6 +153,7 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
         ArrowType::Timestamp(_, None) => DataType::Timestamp,
         ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
+        ArrowType::Interval(_) | ArrowType::Duration(_) => DataType::Interval,
         ArrowType::Dictionary(_, values) => plain_type(values),
         _ => DataType::Text,
     }
@@ -198,10 +196,10 @@ mod tests {
             DataType::TimestampTz,
             DataType::Json,
             DataType::Jsonb,
+            DataType::Interval,
         ];
         let array = ColumnType::Array(DataType::Int32);
-        let system =
-            [ColumnType::Oid, ColumnType::Name, ColumnType::Char, ColumnType::Interval, array];
+        let system = [ColumnType::Oid, ColumnType::Name, ColumnType::Char, array];
         for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
             assert_eq!(column_type(&field("c", column, true)), column);
         }

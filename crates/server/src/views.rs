@@ -50,7 +50,6 @@ pub(crate) fn column(
         ColumnType::Oid => (DataType::Int64, Some(ViewColumnKind::Oid)),
         ColumnType::Name => (DataType::Text, Some(ViewColumnKind::Name)),
         ColumnType::Char => (DataType::Text, Some(ViewColumnKind::Char)),
-        ColumnType::Interval => (DataType::Text, Some(ViewColumnKind::Interval)),
         ColumnType::Array(element) => (element, Some(ViewColumnKind::Array)),
         ColumnType::Vector(element) => (element, Some(ViewColumnKind::Vector)),
     };
@@ -67,7 +66,7 @@ pub(crate) fn column_type(table: &TableDefinition, column: usize) -> ColumnType 
         Some(ViewColumnKind::Oid) => ColumnType::Oid,
         Some(ViewColumnKind::Name) => ColumnType::Name,
         Some(ViewColumnKind::Char) => ColumnType::Char,
-        Some(ViewColumnKind::Interval) => ColumnType::Interval,
+        Some(ViewColumnKind::Interval) => ColumnType::Stored(DataType::Interval),
         Some(ViewColumnKind::Array) => ColumnType::Array(data_type),
         Some(ViewColumnKind::Vector) => ColumnType::Vector(data_type),
     }

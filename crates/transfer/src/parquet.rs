@@ -160,6 +160,9 @@ impl Column {
                 let text = if is_char { text.trim_end_matches(' ') } else { text };
                 values.push(ByteArray::from(text.as_bytes().to_vec()));
             }
+            (Values::Bytes(values), Value::Interval(interval)) => {
+                values.push(ByteArray::from(interval.to_string().as_str()));
+            }
             (Values::Bytes(values), Value::Bytes(bytes)) => {
                 values.push(ByteArray::from(bytes.to_vec()));
             }
@@ -263,7 +266,8 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Text
         | DataType::Bytes
         | DataType::Json
-        | DataType::Jsonb => PhysicalType::BYTE_ARRAY,
+        | DataType::Jsonb
+        | DataType::Interval => PhysicalType::BYTE_ARRAY,
     }
 }
 
@@ -279,6 +283,8 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
             LogicalType::decimal(i32::from(scale), i32::from(precision))
         }
         DataType::Char(_) | DataType::Varchar(_) | DataType::Text => LogicalType::String,
+        // Parquet's own interval counts milliseconds without a sign.
+        DataType::Interval => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,

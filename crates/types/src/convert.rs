@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 
-use crate::{ColumnName, DataType, TypeError, Value, json};
+use crate::{ColumnName, DataType, Interval, TypeError, Value, json};
 
 /// 0001-01-01, in days since 1970-01-01.
 pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
@@ -90,6 +90,11 @@ pub(crate) fn float64(value: &Value<'_>) -> Result<f64, Fault> {
 #[inline]
 pub(crate) fn uuid<'v>(value: &'v Value<'_>) -> Result<&'v [u8; 16], Fault> {
     if let Value::Uuid(value) = value { Ok(value.as_bytes()) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn interval(value: &Value<'_>) -> Result<Interval, Fault> {
+    if let Value::Interval(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
 }
 
 #[inline]
@@ -245,6 +250,7 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Time => Value::Time(micros(data_type, value)?),
         DataType::Timestamp => Value::Timestamp(micros(data_type, value)?),
         DataType::TimestampTz => Value::TimestampTz(micros(data_type, value)?),
+        DataType::Interval => Value::Interval(interval(value)?),
     })
 }
 

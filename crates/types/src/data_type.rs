@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::TypeError;
+use crate::interval::INTERVAL_BYTES;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +54,8 @@ pub enum DataType {
     Json,
     /// JSON in one form for all ways of writing it, which is PostgreSQL's.
     Jsonb,
+    /// Months, days and microseconds: a span of time.
+    Interval,
 }
 
 /// Most digits of a decimal.
@@ -62,7 +65,8 @@ pub const CHAR_BYTES_MAX: u16 = 8000;
 
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
-     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb";
+     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb, \
+     interval";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -79,6 +83,7 @@ impl DataType {
             DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
             DataType::Char(length) => Some(length as usize),
             DataType::Uuid => Some(16),
+            DataType::Interval => Some(INTERVAL_BYTES),
             DataType::Varchar(_)
             | DataType::Text
             | DataType::Bytes
@@ -103,6 +108,12 @@ impl DataType {
                 | DataType::Float64
                 | DataType::Decimal { .. }
         )
+    }
+
+    /// Whether keys can hold the type's values: those that are equal are written alike, but for blanks at the end of
+    /// `char` and the signs of zeros.
+    pub const fn is_ordered(self) -> bool {
+        !matches!(self, DataType::Json | DataType::Jsonb | DataType::Interval)
     }
 
     /// The reason why length, precision or scale cannot be, if so.
@@ -151,6 +162,7 @@ impl fmt::Display for DataType {
             DataType::TimestampTz => "timestamptz",
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
+            DataType::Interval => "interval",
         };
         formatter.write_str(name)
     }
@@ -199,6 +211,7 @@ fn plain_type(name: &str) -> Option<DataType> {
         "timestamptz" | "timestamp with time zone" => DataType::TimestampTz,
         "json" => DataType::Json,
         "jsonb" => DataType::Jsonb,
+        "interval" => DataType::Interval,
         _ => return None,
     })
 }
@@ -249,6 +262,7 @@ mod tests {
             DataType::TimestampTz,
             DataType::Json,
             DataType::Jsonb,
+            DataType::Interval,
         ] {
             assert_eq!(data_type.to_string().parse(), Ok(data_type));
         }

@@ -23,6 +23,7 @@ pub mod data_type;
 pub mod error;
 pub mod expression;
 pub mod generate;
+mod interval;
 mod json;
 pub mod key;
 pub mod row;
@@ -33,6 +34,7 @@ pub mod value;
 pub use data_type::DataType;
 pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
+pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{

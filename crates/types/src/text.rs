@@ -94,6 +94,10 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         DataType::Date => date(text),
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
+        DataType::Interval => text
+            .parse()
+            .map(Value::Interval)
+            .map_err(|_| "expected an interval such as 1 year 2 mons 3 days 04:05:06.7".into()),
         DataType::Jsonb => json::normalised(text).map(|text| Value::Text(Cow::Owned(text))),
         DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Json => {
             Ok(Value::Text(Cow::Owned(text.to_owned())))
@@ -249,6 +253,7 @@ impl Display for Value<'_> {
                 write_timestamp(*micros, formatter)?;
                 formatter.write_str("Z")
             }
+            Value::Interval(value) => value.fmt(formatter),
         }
     }
 }

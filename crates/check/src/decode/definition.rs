@@ -393,6 +393,7 @@ fn read_type(input: &mut Input<'_>) -> Read<DataType> {
         16 => DataType::TimestampTz,
         17 => DataType::Json,
         18 => DataType::Jsonb,
+        19 => DataType::Interval,
         _ => return Err("a type is not known"),
     })
 }

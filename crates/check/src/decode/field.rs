@@ -40,7 +40,7 @@ impl Rule {
             DataType::Varchar(length) => Rule::Text(usize::from(length)),
             DataType::Text | DataType::Json | DataType::Jsonb => Rule::Text(usize::MAX),
             DataType::Bytes => Rule::Bytes,
-            DataType::Uuid => Rule::Any(16),
+            DataType::Uuid | DataType::Interval => Rule::Any(16),
             DataType::Date => Rule::Date,
             DataType::Time => Rule::Time,
             DataType::Timestamp | DataType::TimestampTz => Rule::Timestamp,

@@ -145,6 +145,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Text => text(TEXT_BYTES),
         DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
+        DataType::Interval => Value::Interval(onrush::Interval::seconds(7)),
         DataType::Uuid => Value::Uuid(onrush::Uuid::from_u128(7)),
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             return DefaultValue::Now;

@@ -30,7 +30,7 @@ impl Type {
     pub(super) const INTEGER: Type = Type::Known(ColumnType::Stored(DataType::Int32));
     pub(super) const BIGINT: Type = Type::Known(ColumnType::Stored(DataType::Int64));
     pub(super) const TEXT: Type = Type::Known(ColumnType::Stored(DataType::Text));
-    pub(super) const INTERVAL: Type = Type::Known(ColumnType::Interval);
+    pub(super) const INTERVAL: Type = Type::Known(ColumnType::Stored(DataType::Interval));
 
     /// The type of a cast.
     pub(super) fn written(written: &SqlType) -> Type {
@@ -97,7 +97,9 @@ impl Type {
                 | Op::GtEq
         );
         match (left, right) {
-            (Type::Known(left), Type::Known(right)) if is_of_one_kind => kind(left) == kind(right),
+            (Type::Known(left), Type::Known(right)) if is_of_one_kind => {
+                kind(left) == kind(right) || is_scaled(left, operator, right)
+            }
             _ => true,
         }
     }
@@ -142,9 +144,21 @@ impl Type {
             Type::Known(ColumnType::Oid) => "oid".to_owned(),
             Type::Known(ColumnType::Name) => "name".to_owned(),
             Type::Known(ColumnType::Char) => "\"char\"".to_owned(),
-            Type::Known(ColumnType::Interval) => "interval".to_owned(),
             Type::Constant | Type::Untold => "unknown".to_owned(),
         }
+    }
+}
+
+/// Whether an interval is multiplied or divided by a number.
+fn is_scaled(left: ColumnType, operator: &BinaryOperator, right: ColumnType) -> bool {
+    let is_interval = |own| own == ColumnType::Stored(DataType::Interval);
+    let is_number = |own| matches!(own, ColumnType::Stored(own) if own.is_number());
+    match operator {
+        BinaryOperator::Multiply => {
+            is_interval(left) && is_number(right) || is_number(left) && is_interval(right)
+        }
+        BinaryOperator::Divide => is_interval(left) && is_number(right),
+        _ => false,
     }
 }
 
@@ -157,11 +171,11 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Bytes => 2,
             DataType::Uuid => 3,
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
+            DataType::Interval => 4,
             DataType::Json | DataType::Jsonb => 5,
             _ => 6,
         },
         ColumnType::Name | ColumnType::Char => 1,
-        ColumnType::Interval => 4,
         ColumnType::Oid => 6,
         ColumnType::Array(_) | ColumnType::Vector(_) => 7,
     }

@@ -45,7 +45,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
 /// A type as PostgreSQL writes it, without length.
 fn name(column: ColumnType) -> String {
     let name = match column {
-        ColumnType::Interval => "interval",
         ColumnType::Oid => "oid",
         ColumnType::Name => "name",
         ColumnType::Char => "\"char\"",

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::arrow::datatypes::IntervalMonthDayNano;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Interval, IntervalFields, Query, Value, visit_expressions_mut,
@@ -22,7 +21,7 @@ pub(super) fn written_plainly(interval: &mut Interval) -> Option<Expr> {
     let text = text_of(interval)?;
     match interval_text::read(text, range) {
         // DataFusion counts in nanoseconds.
-        Ok(read) if IntervalMonthDayNano::try_from(read).is_ok() => {
+        Ok(read) if interval::to_arrow(read).is_ok() => {
             *text = plain(range.cut(read, digits_of(digits)));
             interval.leading_field = None;
             interval.last_field = None;
@@ -116,7 +115,7 @@ pub(super) fn negated(inner: &Expr) -> Option<Expr> {
     let Expr::Interval(interval) = inner else { return None };
     let mut interval = interval.clone();
     let text = text_of(&mut interval)?;
-    *text = plain(interval::Interval::parse(text).ok()?.times(-1.0).ok()?);
+    *text = plain(interval::times(interval::parse_interval(text).ok()?, -1.0).ok()?);
     Some(Expr::Interval(interval))
 }
 
@@ -126,8 +125,8 @@ fn text_of(interval: &mut Interval) -> Option<&mut String> {
     Some(text)
 }
 
-fn plain(interval: interval::Interval) -> String {
-    let interval::Interval { months, days, micros } = interval;
+fn plain(interval: onrush::Interval) -> String {
+    let onrush::Interval { months, days, micros } = interval;
     format!("{months} months {days} days {micros} microseconds")
 }
 

@@ -69,6 +69,8 @@ pub(super) const ALL: &[SystemTable] = &[
             ("character_maximum_length", INT4),
             ("numeric_precision", INT4),
             ("numeric_scale", INT4),
+            ("datetime_precision", INT4),
+            ("interval_type", TEXT),
             ("udt_name", NAME),
             ("is_identity", TEXT),
             ("identity_generation", TEXT),
@@ -234,6 +236,8 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             length,
             precision,
             scale,
+            own.and_then(digits_of_seconds).map_or(Value::Null, number),
+            Value::Null,
             names::udt_name(column_type).into(),
             word(names::is_identity(column)),
             match names::is_identity(column) {
@@ -248,6 +252,17 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         row
     };
     definition.shown_columns().enumerate().map(row).collect()
+}
+
+/// How many digits behind the point the seconds of a type have.
+fn digits_of_seconds(data_type: DataType) -> Option<i32> {
+    match data_type {
+        DataType::Date => Some(0),
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
+            Some(6)
+        }
+        _ => None,
+    }
 }
 
 fn key_usage(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {

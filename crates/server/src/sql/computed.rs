@@ -51,11 +51,9 @@ pub(super) fn read_as(
             ColumnType::Stored(DataType::Char(_) | DataType::Varchar(_)) => DataType::Text,
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
-            ColumnType::Name
-            | ColumnType::Char
-            | ColumnType::Array(_)
-            | ColumnType::Vector(_)
-            | ColumnType::Interval => DataType::Text,
+            ColumnType::Name | ColumnType::Char | ColumnType::Array(_) | ColumnType::Vector(_) => {
+                DataType::Text
+            }
         });
     }
     Ok(read_as)

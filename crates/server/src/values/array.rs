@@ -31,6 +31,7 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::TimestampTz => Type::TIMESTAMPTZ_ARRAY,
         DataType::Json => Type::JSON_ARRAY,
         DataType::Jsonb => Type::JSONB_ARRAY,
+        DataType::Interval => Type::INTERVAL_ARRAY,
     }
 }
 

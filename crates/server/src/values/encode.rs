@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
-use onrush_query::{ColumnType, Interval};
+use onrush_query::ColumnType;
 use postgres_types::{ToSql, Type};
 
 use super::array;
@@ -17,13 +17,6 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
     if let (Value::Text(written), ColumnType::Vector(element)) = (value, column_type) {
         let array = format!("{{{}}}", written.replace(' ', ","));
         return array::encode(&array, element, out);
-    }
-    if let (Value::Text(written), ColumnType::Interval) = (value, column_type) {
-        let interval = Interval::parse(written)?;
-        out.put_i64(interval.micros);
-        out.put_i32(interval.days);
-        out.put_i32(interval.months);
-        return Ok(());
     }
     match value {
         // Numbers of things have no sign; none here is beyond 32 bits.
@@ -52,6 +45,11 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         Value::Date(days) => out.put_i32(days - EPOCH_DAYS),
         Value::Time(micros) => out.put_i64(*micros),
         Value::Timestamp(micros) | Value::TimestampTz(micros) => out.put_i64(micros - EPOCH_MICROS),
+        Value::Interval(interval) => {
+            out.put_i64(interval.micros);
+            out.put_i32(interval.days);
+            out.put_i32(interval.months);
+        }
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ mod formats;
 mod key;
 mod numeric;
 
-use onrush::{DataType, Value};
+use onrush::{DataType, Interval, Value};
 use onrush_query::ColumnType;
 use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
@@ -31,7 +31,6 @@ pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
         ColumnType::Array(element) => array::type_of(element),
         ColumnType::Vector(DataType::Int16) => Type::INT2_VECTOR,
         ColumnType::Vector(_) => Type::OID_VECTOR,
-        ColumnType::Interval => Type::INTERVAL,
     }
     .oid()
 }
@@ -44,7 +43,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
             ColumnType::Stored(data_type) => data_type,
             ColumnType::Oid => DataType::Int64,
             ColumnType::Name | ColumnType::Char => DataType::Text,
-            ColumnType::Array(_) | ColumnType::Vector(_) | ColumnType::Interval => return None,
+            ColumnType::Array(_) | ColumnType::Vector(_) => return None,
         }));
     }
     let data_type = match known {
@@ -66,7 +65,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::JSONB => DataType::Jsonb,
         Type::OID => return Some(ColumnType::Oid),
         Type::NAME => return Some(ColumnType::Name),
-        Type::INTERVAL => return Some(ColumnType::Interval),
+        Type::INTERVAL => DataType::Interval,
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
@@ -94,7 +93,6 @@ pub(crate) fn name_of(column_type: ColumnType) -> String {
         ColumnType::Oid => "oid".to_owned(),
         ColumnType::Name => "name".to_owned(),
         ColumnType::Char => "\"char\"".to_owned(),
-        ColumnType::Interval => "interval".to_owned(),
         ColumnType::Vector(DataType::Int16) => "int2vector".to_owned(),
         ColumnType::Vector(_) => "oidvector".to_owned(),
         ColumnType::Array(element) => {
@@ -125,6 +123,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::TimestampTz => Type::TIMESTAMPTZ,
         DataType::Json => Type::JSON,
         DataType::Jsonb => Type::JSONB,
+        DataType::Interval => Type::INTERVAL,
     }
 }
 
@@ -136,7 +135,6 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         ColumnType::Name => return 64,
         ColumnType::Char => return 1,
         ColumnType::Array(_) | ColumnType::Vector(_) => return -1,
-        ColumnType::Interval => return 16,
     };
     match data_type {
         DataType::Boolean => 1,
@@ -147,7 +145,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         | DataType::Time
         | DataType::Timestamp
         | DataType::TimestampTz => 8,
-        DataType::Uuid => 16,
+        DataType::Uuid | DataType::Interval => 16,
         _ => -1,
     }
 }
@@ -177,6 +175,9 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
 /// Reads a number of a statement, which is rounded where a column has whole ones.
 pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_>> {
     let is_whole = matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64);
+    if data_type == DataType::Interval {
+        return Err(no_interval(numeric::kind_of(written)));
+    }
     if is_whole
         && written.contains(['.', 'e', 'E'])
         && let Some(value) = numeric::read(written)
@@ -212,6 +213,13 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
     if fits_as_it_is(&value, data_type) {
         return Ok(value);
     }
+    if data_type == DataType::Interval {
+        match value {
+            Value::Time(micros) => return Ok(Interval::of_micros(micros).into()),
+            Value::Text(_) => {}
+            other => return Err(no_interval(other.kind())),
+        }
+    }
     if let Some(moved) = onrush_query::style::coerce_timestamp(&value, data_type)? {
         return Ok(moved);
     }
@@ -226,6 +234,12 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
         other => written_plainly(other),
     };
     by_default(|| Ok(read(data_type, &written)?.into_owned()))
+}
+
+fn no_interval(kind: &str) -> SqlError {
+    let message = format!("column is of type interval but expression is of type {kind}");
+    SqlError::new(state::DATATYPE_MISMATCH, message)
+        .with_hint("You will need to rewrite or cast the expression.")
 }
 
 fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
@@ -243,7 +257,8 @@ fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
         | (Value::Date(_), DataType::Date)
         | (Value::Time(_), DataType::Time)
         | (Value::Timestamp(_), DataType::Timestamp)
-        | (Value::TimestampTz(_), DataType::TimestampTz) => true,
+        | (Value::TimestampTz(_), DataType::TimestampTz)
+        | (Value::Interval(_), DataType::Interval) => true,
         (Value::Text(_), other) => other.is_text(),
         _ => false,
     }

@@ -5,9 +5,8 @@ use super::bind;
 use super::field::Field;
 use super::function::Function;
 use super::pattern::Pattern;
-use super::timestamp::Interval;
 use super::tree::{Arithmetic, Comparison, Kind, Operation, Truth, TypedExpression};
-use crate::{DataType, TableDefinition, TypeError, Value};
+use crate::{DataType, Interval, TableDefinition, TypeError, Value};
 
 /// An expression over the columns of a table, for a CHECK constraint or a default.
 ///

@@ -3,8 +3,7 @@
 use super::field::Field;
 use super::function::Function;
 use super::pattern::Pattern;
-use super::timestamp::Interval;
-use crate::{DataType, Value};
+use crate::{DataType, Interval, Value};
 
 /// What an expression comes to. As [`DataType`], without lengths and digits: those belong to columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +26,11 @@ pub(crate) enum Kind {
     TimestampTz,
     /// Whether it is there is all that can be asked of it.
     Json,
+    Interval,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 16] = [
+    pub(super) const ALL: [Kind; 17] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -47,6 +47,7 @@ impl Kind {
         Kind::Timestamp,
         Kind::TimestampTz,
         Kind::Json,
+        Kind::Interval,
     ];
 
     pub(crate) fn of(data_type: DataType) -> Kind {
@@ -67,6 +68,7 @@ impl Kind {
             DataType::Timestamp => Kind::Timestamp,
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
+            DataType::Interval => Kind::Interval,
         }
     }
 
@@ -87,6 +89,7 @@ impl Kind {
             Value::Time(_) => Kind::Time,
             Value::Timestamp(_) => Kind::Timestamp,
             Value::TimestampTz(_) => Kind::TimestampTz,
+            Value::Interval(_) => Kind::Interval,
         })
     }
 

@@ -176,6 +176,7 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
         DataType::Time => Value::Time(take_i64(key, at)?),
         DataType::Timestamp => Value::Timestamp(take_i64(key, at)?),
         DataType::TimestampTz => Value::TimestampTz(take_i64(key, at)?),
+        DataType::Interval => return Err("an interval is in no key"),
     })
 }
 

@@ -139,6 +139,8 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             push_i64(convert::micros(data_type, value)?, out);
         }
+        // No key has one.
+        DataType::Interval => return Err(Fault::WrongType),
     }
     Ok(())
 }

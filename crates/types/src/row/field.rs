@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::convert::{self, Fault};
 use crate::schema::{Field, RowLayout};
-use crate::{DataType, Schema, TypeError, Value};
+use crate::{DataType, Interval, Schema, TypeError, Value};
 
 #[inline]
 pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
@@ -118,6 +118,7 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             out.copy_from_slice(&convert::micros(data_type, value)?.to_le_bytes());
         }
+        DataType::Interval => out.copy_from_slice(&convert::interval(value)?.to_bytes()),
         DataType::Varchar(_)
         | DataType::Text
         | DataType::Bytes
@@ -176,6 +177,7 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         DataType::Time => Value::Time(i64::from_le_bytes(array(bytes)?)),
         DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes)?)),
         DataType::TimestampTz => Value::TimestampTz(i64::from_le_bytes(array(bytes)?)),
+        DataType::Interval => Value::Interval(Interval::from_bytes(array(bytes)?)),
     })
 }
 

@@ -13,7 +13,7 @@
 //!   name
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
-//!          16 timestamptz, 17 json, 18 jsonb
+//!          16 timestamptz, 17 json, 18 jsonb, 19 interval
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
@@ -291,6 +291,7 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::TimestampTz => out.push(16),
         DataType::Json => out.push(17),
         DataType::Jsonb => out.push(18),
+        DataType::Interval => out.push(19),
     }
 }
 
@@ -478,6 +479,7 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         16 => DataType::TimestampTz,
         17 => DataType::Json,
         18 => DataType::Jsonb,
+        19 => DataType::Interval,
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.

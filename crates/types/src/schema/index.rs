@@ -188,7 +188,7 @@ impl IndexDefinition {
                 return Err(TypeError::DuplicateKeyColumn(table.column_name(found)));
             }
             let data_type = table.columns()[found].data_type;
-            if let DataType::Json | DataType::Jsonb = data_type {
+            if !data_type.is_ordered() {
                 return Err(TypeError::NoOrder { column: table.column_name(found), data_type });
             }
         }

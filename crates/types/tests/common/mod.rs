@@ -6,12 +6,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use onrush_types::{
-    ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Schema, TableDefinition,
-    TypeError, Uuid, Value,
+    ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, Schema,
+    TableDefinition, TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
-/// Those of keys, too: JSON cannot be in one.
+/// Any type but JSON, whose values are not any text.
 pub fn any_type() -> impl Strategy<Value = DataType> {
     prop_oneof![
         Just(DataType::Boolean),
@@ -31,6 +31,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Time),
         Just(DataType::Timestamp),
         Just(DataType::TimestampTz),
+        Just(DataType::Interval),
     ]
 }
 
@@ -72,6 +73,9 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         DataType::Time => (0..86_400_000_000i64).prop_map(Value::Time).boxed(),
         DataType::Timestamp => (-MICROS..=MICROS).prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => (-MICROS..=MICROS).prop_map(Value::TimestampTz).boxed(),
+        DataType::Interval => (any::<i32>(), any::<i32>(), any::<i64>())
+            .prop_map(|(months, days, micros)| Interval { months, days, micros }.into())
+            .boxed(),
         DataType::Json | DataType::Jsonb => {
             any::<i64>().prop_map(|number| Value::from(format!("[{number}]"))).boxed()
         }
@@ -123,6 +127,10 @@ pub fn any_schema() -> impl Strategy<Value = Arc<Schema>> {
             let columns: Vec<_> = (0..count).map(any_column).collect();
             let keys = Just((0..count).collect::<Vec<_>>()).prop_shuffle();
             (columns, keys, 1..=count.min(3))
+        })
+        .prop_filter_map("a key", |(columns, mut keys, key_count)| {
+            keys.retain(|key| columns[*key].data_type.is_ordered());
+            (!keys.is_empty()).then_some((columns, keys, key_count))
         })
         .prop_map(|(columns, keys, key_count)| {
             let names = keys.iter().take(key_count).map(|key| format!("c{key}"));
