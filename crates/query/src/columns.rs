@@ -93,17 +93,21 @@ impl ColumnBuilder {
         let text = || StringBuilder::with_capacity(rows, rows * 16);
         let data_type = match column_type {
             ColumnType::Stored(data_type) => data_type,
-            ColumnType::Oid => DataType::Int64,
-            ColumnType::Name | ColumnType::Char => DataType::Text,
+            ColumnType::Char => DataType::Text,
             ColumnType::Array(element) | ColumnType::Vector(element) => {
                 return Ok(ColumnBuilder::Array(ArrayColumn::new(element, rows)?));
             }
         };
         Ok(match data_type {
+            DataType::Rounded(clock, _) => {
+                return ColumnBuilder::new(clock.data_type().into(), rows);
+            }
             DataType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
             DataType::Int16 => ColumnBuilder::Int16(Int16Builder::with_capacity(rows)),
             DataType::Int32 => ColumnBuilder::Int32(Int32Builder::with_capacity(rows)),
-            DataType::Int64 => ColumnBuilder::Int64(Int64Builder::with_capacity(rows)),
+            DataType::Int64 | DataType::Oid => {
+                ColumnBuilder::Int64(Int64Builder::with_capacity(rows))
+            }
             DataType::Float32 => ColumnBuilder::Float32(Float32Builder::with_capacity(rows)),
             DataType::Float64 => ColumnBuilder::Float64(Float64Builder::with_capacity(rows)),
             DataType::Decimal { precision, scale } => {
@@ -112,9 +116,11 @@ impl ColumnBuilder {
                 ColumnBuilder::Decimal(builder, u32::from(scale))
             }
             DataType::Char(_) => ColumnBuilder::Char(text()),
-            DataType::Varchar(_) | DataType::Text | DataType::Json | DataType::Jsonb => {
-                ColumnBuilder::Text(text())
-            }
+            DataType::Varchar(_)
+            | DataType::Text
+            | DataType::Name
+            | DataType::Json
+            | DataType::Jsonb => ColumnBuilder::Text(text()),
             DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
             DataType::Interval => {

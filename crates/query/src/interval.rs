@@ -1,10 +1,10 @@
 //! What queries do with intervals: they are read, multiplied and divided, and stand in Arrow's arrays.
 
 use datafusion::arrow::datatypes::IntervalMonthDayNano;
-use onrush::Interval;
+use onrush::{Interval, IntervalFields};
 
 use crate::error::{QueryError, Result};
-use crate::interval_text::{self, Range};
+use crate::interval_text;
 
 /// What a month counts where a part of it becomes days.
 const DAYS_PER_MONTH: f64 = 30.0;
@@ -59,7 +59,7 @@ fn scaled(interval: Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
 /// # Errors
 /// Text that is none.
 pub fn parse_interval(written: &str) -> Result<Interval> {
-    interval_text::read(written, Range::All)
+    interval_text::read(written, IntervalFields::All)
 }
 
 pub(crate) fn out_of_range() -> QueryError {

@@ -78,6 +78,7 @@ pub use relation::{MadeRows, Relation, Relations};
 pub use resolved::{ResolvedNames, StarColumn};
 pub use rows::{Batch, Rows};
 pub use statement::{Client, SessionSettings, Statement};
-pub use text::{read_text, write_text, write_text_of, written_plainly};
+pub use text::{name_of, read_text, write_text, write_text_of, written_plainly};
 pub use types::ColumnType;
+pub use typing::time_type;
 pub use view::View;

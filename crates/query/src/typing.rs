@@ -26,7 +26,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
 };
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
 };
 use onrush::{DataType, Value};
 
@@ -44,8 +44,11 @@ mod json;
 mod numerics;
 mod operands;
 mod parameters;
+mod times;
 
 use parameters::Told;
+pub use times::time_type;
+pub(crate) use times::{digits_of, fields_of_type};
 
 /// The types that PostgreSQL's names stand for, where DataFusion takes them otherwise or not at all.
 #[derive(Debug)]
@@ -54,19 +57,9 @@ pub(crate) struct Types;
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         let stored = |data_type| Some(ColumnType::Stored(data_type));
-        if let SqlType::Timestamp(Some(..6), _) | SqlType::Time(Some(..6), _) = sql_type {
-            let message = format!("{sql_type}: the precision of a time is not supported");
-            return Err(QueryError::NotSupported { message }.into());
-        }
         let column = match sql_type {
             SqlType::Uuid => stored(DataType::Uuid),
-            SqlType::Timestamp(_, zone) => match zone {
-                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => stored(DataType::Timestamp),
-                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => stored(DataType::TimestampTz),
-            },
-            SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-                stored(DataType::Time)
-            }
+            SqlType::Float(ExactNumberInfo::Precision(..=24)) => stored(DataType::Float32),
             SqlType::Float(_) => stored(DataType::Float64),
             SqlType::Text | SqlType::Varchar(None) | SqlType::CharacterVarying(None) => {
                 stored(DataType::Text)
@@ -75,11 +68,6 @@ impl TypePlanner for Types {
                 if matches!(**element, SqlType::Interval { .. }) =>
             {
                 let message = "an array of intervals is not supported".to_owned();
-                return Err(QueryError::NotSupported { message }.into());
-            }
-            // Constants of some fields are intervals already.
-            SqlType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
-                let message = format!("{sql_type} as a type is not supported");
                 return Err(QueryError::NotSupported { message }.into());
             }
             SqlType::JSON => stored(DataType::Json),
@@ -97,15 +85,15 @@ impl TypePlanner for Types {
             SqlType::Custom(name, _) => {
                 let last = name.0.last().map(ToString::to_string).unwrap_or_default();
                 match last.trim_matches('"').to_lowercase().as_str() {
-                    "oid" | "xid" | "cid" => Some(ColumnType::Oid),
-                    "name" | "cstring" => Some(ColumnType::Name),
+                    "oid" | "xid" | "cid" => stored(DataType::Oid),
+                    "name" | "cstring" => stored(DataType::Name),
                     "char" => Some(ColumnType::Char),
                     "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
                     | "regrole" => stored(DataType::Text),
                     other => other.parse().ok().map(ColumnType::Stored),
                 }
             }
-            _ => None,
+            other => time_type(other).map(ColumnType::Stored),
         };
         Ok(column.map(|column| Arc::new(field("", column, true))))
     }
@@ -194,10 +182,12 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
         ColumnType::Stored(DataType::Char(_)) => {
             return Ok(Some(ScalarValue::Utf8(Some(written.trim_end_matches(' ').to_owned()))));
         }
+        // What is longer than a name is cut before it is compared with one.
+        ColumnType::Stored(DataType::Name) => DataType::Name,
         ColumnType::Stored(data_type) if data_type.is_text() => return Ok(None),
-        ColumnType::Name | ColumnType::Char => return Ok(None),
-        ColumnType::Oid => DataType::Int64,
-        ColumnType::Stored(data_type) => data_type,
+        ColumnType::Char => return Ok(None),
+        // More digits than the column has may still be compared with it.
+        ColumnType::Stored(data_type) => data_type.unrounded(),
         other @ (ColumnType::Array(_) | ColumnType::Vector(_)) => {
             return Ok(Some(scalar(&Value::from(written), other)?));
         }

@@ -26,6 +26,7 @@ pub mod generate;
 mod interval;
 mod json;
 pub mod key;
+mod rounding;
 pub mod row;
 pub mod schema;
 pub mod text;
@@ -36,6 +37,7 @@ pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
+pub use rounding::{Clock, IntervalFields, SECOND_DIGITS_MAX};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
     CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,

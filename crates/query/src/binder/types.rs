@@ -9,6 +9,7 @@ use datafusion::logical_expr::{AggregateUDF, ReturnFieldArgs, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Value};
 use onrush::DataType;
 
+use crate::functions::type_name;
 use crate::types::{ColumnType, column_type, field};
 use crate::typing::Types;
 
@@ -38,7 +39,6 @@ impl Type {
             return Type::Known(column_type(&field));
         }
         match written {
-            SqlType::Interval { .. } => Type::INTERVAL,
             SqlType::Numeric(_) | SqlType::Decimal(_) => Type::Known(NUMERIC.into()),
             other => other
                 .to_string()
@@ -124,26 +124,8 @@ impl Type {
 
     /// As PostgreSQL writes it.
     pub(super) fn name(self) -> String {
-        let of_stored = |own: DataType| match own {
-            DataType::Decimal { .. } => "numeric".to_owned(),
-            DataType::Char(_) => "character".to_owned(),
-            DataType::Varchar(_) => "character varying".to_owned(),
-            DataType::Bytes => "bytea".to_owned(),
-            DataType::Float32 => "real".to_owned(),
-            DataType::Float64 => "double precision".to_owned(),
-            DataType::Time => "time without time zone".to_owned(),
-            DataType::Timestamp => "timestamp without time zone".to_owned(),
-            DataType::TimestampTz => "timestamp with time zone".to_owned(),
-            other => other.to_string(),
-        };
         match self {
-            Type::Known(ColumnType::Stored(own)) => of_stored(own),
-            Type::Known(ColumnType::Array(element) | ColumnType::Vector(element)) => {
-                format!("{}[]", of_stored(element))
-            }
-            Type::Known(ColumnType::Oid) => "oid".to_owned(),
-            Type::Known(ColumnType::Name) => "name".to_owned(),
-            Type::Known(ColumnType::Char) => "\"char\"".to_owned(),
+            Type::Known(own) => type_name(own),
             Type::Constant | Type::Untold => "unknown".to_owned(),
         }
     }
@@ -165,7 +147,7 @@ fn is_scaled(left: ColumnType, operator: &BinaryOperator, right: ColumnType) -> 
 /// Types of one kind are compared and combined with each other.
 fn kind(own: ColumnType) -> u8 {
     match own {
-        ColumnType::Stored(own) => match own {
+        ColumnType::Stored(own) => match own.unrounded() {
             DataType::Boolean => 0,
             own if own.is_text() => 1,
             DataType::Bytes => 2,
@@ -175,8 +157,7 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Json | DataType::Jsonb => 5,
             _ => 6,
         },
-        ColumnType::Name | ColumnType::Char => 1,
-        ColumnType::Oid => 6,
+        ColumnType::Char => 1,
         ColumnType::Array(_) | ColumnType::Vector(_) => 7,
     }
 }

@@ -85,7 +85,7 @@ pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};
-pub(crate) use types::TYPE_OF;
+pub(crate) use types::{TYPE_OF, type_name};
 pub(crate) use wide::bigint_as_numeric;
 pub(crate) use zoned::ZonedCasts;
 

@@ -12,7 +12,9 @@ use onrush::DataType;
 use super::{call, intervals, read};
 use crate::error::QueryError;
 use crate::functions::{parse_function, read_interval, round_to_even, text_function};
-use crate::types::{ColumnType, column_type};
+use crate::text::read_text;
+use crate::types::{ColumnType, arrow_type, column_type, field};
+use crate::values::scalar;
 
 /// A cast as PostgreSQL makes it.
 pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
@@ -21,6 +23,9 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         Ok(from) => from,
         Err(_) => return Ok(Expr::Cast(cast)),
     };
+    if let ColumnType::Stored(rounded @ DataType::Rounded(..)) = column_type(&cast.field) {
+        return rounded_cast(cast, &from, rounded, schema);
+    }
     let is_text = |arrow: &ArrowType| {
         matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
     };
@@ -83,6 +88,9 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     }
                 }
                 ColumnType::Stored(DataType::Text) if is_text(&from) => as_plain_text(inner),
+                ColumnType::Stored(DataType::Name) => {
+                    call(parse_function(DataType::Name), vec![inner])
+                }
                 ColumnType::Stored(target @ (DataType::Json | DataType::Jsonb)) => {
                     call(parse_function(target), vec![inner])
                 }
@@ -106,6 +114,28 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             Ok(Expr::Cast(cast))
         }
     }
+}
+
+/// A cast to a type of fewer digits.
+fn rounded_cast(
+    cast: Cast,
+    from: &ArrowType,
+    rounded: DataType,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr {
+        // What the number at its end counts, the type says.
+        let value = read_text(rounded, written)?;
+        return Ok(Expr::Literal(scalar(&value, rounded.into())?, None));
+    }
+    let plain = ColumnType::Stored(rounded.unrounded());
+    let given = match *from == arrow_type(plain) {
+        true => *cast.expr,
+        false => {
+            rewritten(Cast { expr: cast.expr, field: Arc::new(field("", plain, true)) }, schema)?
+        }
+    };
+    Ok(call(parse_function(rounded), vec![given]))
 }
 
 /// A text that is nothing else: a cast to a field without a name would leave the note of `char(n)` or `jsonb` on it.

@@ -39,6 +39,11 @@ pub(super) fn planned(
             let [one, other] = in_utc([one, other], schema)?;
             call(between(), vec![one, other])
         }
+        (Kind::Time, Op::Plus, Kind::Time) => {
+            let name = "time without time zone";
+            let message = format!("operator is not unique: {name} + {name}");
+            return Err(QueryError::refused("42725", message).into());
+        }
         (Kind::Interval, Op::Multiply, Kind::Number) => call(times(), vec![one, float(other)]),
         (Kind::Number, Op::Multiply, Kind::Interval) => call(times(), vec![other, float(one)]),
         (Kind::Interval, Op::Divide, Kind::Number) => call(divided(), vec![one, float(other)]),
@@ -152,6 +157,7 @@ pub(super) fn not_supported(what: &str) -> DataFusionError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Interval,
+    Time,
     Timestamp,
     Date,
     Number,
@@ -162,6 +168,7 @@ impl Kind {
     fn of(expression: &Expr, schema: &DFSchema) -> Kind {
         match expression.get_type(schema) {
             Ok(ArrowType::Interval(_)) => Kind::Interval,
+            Ok(ArrowType::Time64(_)) => Kind::Time,
             Ok(ArrowType::Timestamp(..)) => Kind::Timestamp,
             Ok(ArrowType::Date32) => Kind::Date,
             Ok(other) if other.is_numeric() => Kind::Number,

@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{DefaultValue, Row, Table, Value};
+use onrush::{DataType, DefaultValue, Row, Table, Value};
 use onrush_query::{ColumnType, Statement};
 
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
@@ -268,6 +268,8 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
         let (data_type, no) = (views::column_type(definition, position), Value::Boolean(false));
         let is_key = definition.primary_key().contains(&position);
         let collation = match data_type {
+            // Names are compared by their bytes.
+            ColumnType::Stored(DataType::Name) => 950,
             ColumnType::Stored(data_type) if data_type.is_text() => 100,
             _ => 0,
         };

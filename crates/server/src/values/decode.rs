@@ -44,6 +44,7 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::INT2 => Value::Int16(i16::from_be_bytes(exactly(bytes)?)),
         Type::INT4 => Value::Int32(i32::from_be_bytes(exactly(bytes)?)),
         Type::INT8 => Value::Int64(i64::from_be_bytes(exactly(bytes)?)),
+        Type::OID => Value::Int64(i64::from(u32::from_be_bytes(exactly(bytes)?))),
         Type::FLOAT4 => Value::Float32(f32::from_be_bytes(exactly(bytes)?)),
         Type::FLOAT8 => Value::Float64(f64::from_be_bytes(exactly(bytes)?)),
         Type::NUMERIC => Value::Decimal(numeric(bytes)?),

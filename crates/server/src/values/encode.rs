@@ -20,7 +20,7 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
     }
     match value {
         // Numbers of things have no sign; none here is beyond 32 bits.
-        Value::Int64(number) if column_type == ColumnType::Oid => {
+        Value::Int64(number) if column_type == ColumnType::Stored(DataType::Oid) => {
             out.put_u32(u32::try_from(*number).unwrap_or(0));
         }
         Value::Null | Value::Default => {}

@@ -55,12 +55,12 @@ impl Kind {
             DataType::Boolean => Kind::Boolean,
             DataType::Int16 => Kind::Int16,
             DataType::Int32 => Kind::Int32,
-            DataType::Int64 => Kind::Int64,
+            DataType::Int64 | DataType::Oid => Kind::Int64,
             DataType::Float32 => Kind::Float32,
             DataType::Float64 => Kind::Float64,
             DataType::Decimal { .. } => Kind::Decimal,
             DataType::Char(_) => Kind::Char,
-            DataType::Varchar(_) | DataType::Text => Kind::Text,
+            DataType::Varchar(_) | DataType::Text | DataType::Name => Kind::Text,
             DataType::Bytes => Kind::Bytes,
             DataType::Uuid => Kind::Uuid,
             DataType::Date => Kind::Date,
@@ -69,6 +69,7 @@ impl Kind {
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
             DataType::Interval => Kind::Interval,
+            DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
         }
     }
 

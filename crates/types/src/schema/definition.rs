@@ -404,7 +404,7 @@ fn check_default(name: ColumnName, column: &mut ColumnDefinition) -> Result<(), 
             }
             Err(Fault::OutOfRange(reason)) => Err(bad(name, &reason)),
         },
-        DefaultValue::Now => match data_type {
+        DefaultValue::Now => match data_type.unrounded() {
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => Ok(()),
             _ => Err(bad(name, "now needs date, time, timestamp or timestamptz")),
         },

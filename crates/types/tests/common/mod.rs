@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use onrush_types::{
-    ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, Schema,
-    TableDefinition, TypeError, Uuid, Value,
+    Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, IntervalFields,
+    Schema, TableDefinition, TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
@@ -32,6 +32,14 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Timestamp),
         Just(DataType::TimestampTz),
         Just(DataType::Interval),
+        Just(DataType::Name),
+        Just(DataType::Oid),
+        (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Timestamp, Some(digits))),
+        (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Time, Some(digits))),
+        (0u8..6).prop_map(|digits| {
+            DataType::Rounded(Clock::Interval(IntervalFields::DayToSecond), Some(digits))
+        }),
+        Just(DataType::Rounded(Clock::Interval(IntervalFields::HourToMinute), None)),
     ]
 }
 
@@ -62,7 +70,8 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
                 .boxed()
         }
         DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
-        DataType::Text => text(40),
+        DataType::Text | DataType::Name => text(40),
+        DataType::Oid => any::<u32>().prop_map(|number| Value::Int64(i64::from(number))).boxed(),
         DataType::Bytes => {
             prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..20)
                 .prop_map(Value::from)
@@ -70,9 +79,14 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         }
         DataType::Uuid => any::<u128>().prop_map(|bits| Uuid::from_u128(bits).into()).boxed(),
         DataType::Date => (-719_162..=2_932_896).prop_map(Value::Date).boxed(),
-        DataType::Time => (0..86_400_000_000i64).prop_map(Value::Time).boxed(),
+        DataType::Time => (0..=86_400_000_000i64).prop_map(Value::Time).boxed(),
         DataType::Timestamp => (-MICROS..=MICROS).prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => (-MICROS..=MICROS).prop_map(Value::TimestampTz).boxed(),
+        DataType::Rounded(clock, _) => {
+            let rounded = move |value| data_type.rounded(value);
+            let in_range = |value: &Value<'_>| *value != Value::Timestamp(MICROS + 1);
+            value_of(clock.data_type()).prop_map(rounded).prop_filter("in range", in_range).boxed()
+        }
         DataType::Interval => (any::<i32>(), any::<i32>(), any::<i64>())
             .prop_map(|(months, days, micros)| Interval { months, days, micros }.into())
             .boxed(),
