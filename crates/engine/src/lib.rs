@@ -96,12 +96,13 @@ pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckP
 pub use onrush_log::{LogStatistics, Lsn};
 pub use onrush_types::expression;
 pub use onrush_types::{
-    CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue, Deferral,
-    EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
-    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, KeyStrategy, NeedsNoRows,
-    ROW_ID, ReferentialAction, RowExpression, RowView, Schema, SequenceDefinition, SequenceOwner,
-    StoredBytes, TIE, TableBuilder, TableChange, TableDefinition, TypeError, Uniqueness, Uuid,
-    VIEW_BYTES_MAX, Value, ViewColumnKind, ViewDefinition, ViewSource,
+    CheckConstraint, Clock, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue,
+    Deferral, EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
+    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, Interval, IntervalFields, KeyOrder,
+    KeyStrategy, NeedsNoRows, ROW_ID, ReferentialAction, RowExpression, RowView, SECOND_DIGITS_MAX,
+    Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange,
+    TableDefinition, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
+    ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

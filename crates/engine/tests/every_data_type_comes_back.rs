@@ -5,7 +5,9 @@
 mod common;
 
 use common::{Fixture, all_rows};
-use onrush::{ColumnDefinition, DataType, Decimal, Row, TableDefinition, Uuid, Value};
+use onrush::{
+    Clock, ColumnDefinition, DataType, Decimal, Interval, Row, TableDefinition, Uuid, Value,
+};
 
 const DECIMAL: DataType = DataType::Decimal { precision: 12, scale: 2 };
 
@@ -27,9 +29,23 @@ fn samples() -> Vec<(DataType, [Value<'static>; 3])> {
         (DataType::Bytes, [vec![].into(), vec![255; 300].into(), vec![0, 0].into()]),
         (DataType::Json, ["0".into(), " [ ]".into(), "{\"b\":1,\"a\":1}".into()]),
         (DataType::Jsonb, ["0".into(), "[]".into(), "{\"a\": 1, \"b\": 1}".into()]),
+        (
+            DataType::Interval,
+            [
+                Interval { months: i32::MIN, days: i32::MIN, micros: i64::MIN }.into(),
+                Interval { months: i32::MAX, days: i32::MAX, micros: i64::MAX }.into(),
+                Interval { months: 1, days: -2, micros: 3 }.into(),
+            ],
+        ),
+        (DataType::Name, ["".into(), "z".repeat(63).into(), "a name".into()]),
+        (DataType::Oid, [0i64.into(), 4_294_967_295i64.into(), 7i64.into()]),
+        (
+            DataType::Rounded(Clock::TimestampTz, Some(3)),
+            [Value::TimestampTz(-1000), Value::TimestampTz(1000), Value::TimestampTz(0)],
+        ),
         (DataType::Uuid, [uuid(0), uuid(u128::MAX), uuid(7)]),
         (DataType::Date, [Value::Date(-719_162), Value::Date(2_932_896), Value::Date(0)]),
-        (DataType::Time, [Value::Time(0), Value::Time(86_399_999_999), Value::Time(1)]),
+        (DataType::Time, [Value::Time(0), Value::Time(86_400_000_000), Value::Time(1)]),
         (
             DataType::Timestamp,
             [
@@ -130,6 +146,34 @@ fn the_clock_fills_a_column_that_asks_for_it() {
         let Value::TimestampTz(micros) = row[1] else { panic!("{:?}", row[1]) };
         assert!(micros > 1_700_000_000_000_000, "the clock stands at {micros}");
     }
+}
+
+#[test]
+fn what_has_more_digits_than_its_column_is_refused() {
+    let milliseconds = DataType::Rounded(Clock::Timestamp, Some(3));
+    let (db, table) = Fixture::in_memory().create_with(
+        TableDefinition::builder("events")
+            .column(ColumnDefinition::new("id", DataType::Int32).not_null())
+            .column(ColumnDefinition::new("at", milliseconds).default_now())
+            .primary_key(["id"])
+            .build()
+            .unwrap(),
+    );
+    let mut session = db.session().unwrap();
+    let error = session.insert(&table, &[1.into(), Value::Timestamp(1_001)]).unwrap_err();
+    assert!(error.to_string().contains("round it first"), "{error}");
+    session.insert(&table, &[1.into(), Value::Timestamp(1_000)]).unwrap();
+    session.insert(&table, &[2.into(), Value::Default]).unwrap();
+    let rows = all_rows(&mut session, &table);
+    assert!(matches!(rows[1][1], Value::Timestamp(micros) if micros % 1000 == 0), "{rows:?}");
+}
+
+#[test]
+fn an_interval_stands_in_no_key() {
+    let table = TableDefinition::builder("spans")
+        .column(ColumnDefinition::new("span", DataType::Interval).not_null());
+    let error = table.primary_key(["span"]).build().unwrap_err();
+    assert!(error.to_string().contains("which orders no rows"), "{error}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The parts of dates, times and intervals by PostgreSQL's names for them.
 
+use onrush::Interval;
+
 use crate::error::{QueryError, Result};
-use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::interval::MICROS_PER_DAY;
 use crate::style::Zone;
 use crate::timestamp::{civil, day_of, days, julian_day};
 

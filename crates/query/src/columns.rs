@@ -15,7 +15,7 @@ use onrush::{DataType, RowView, StoredBytes, Value};
 
 use crate::array::read_array;
 use crate::error::QueryError;
-use crate::interval::Interval;
+use crate::interval::to_arrow;
 use crate::text::read_text;
 use crate::types::{ColumnType, UTC, arrow_type};
 
@@ -93,21 +93,21 @@ impl ColumnBuilder {
         let text = || StringBuilder::with_capacity(rows, rows * 16);
         let data_type = match column_type {
             ColumnType::Stored(data_type) => data_type,
-            ColumnType::Oid => DataType::Int64,
-            ColumnType::Name | ColumnType::Char => DataType::Text,
+            ColumnType::Char => DataType::Text,
             ColumnType::Array(element) | ColumnType::Vector(element) => {
                 return Ok(ColumnBuilder::Array(ArrayColumn::new(element, rows)?));
             }
-            ColumnType::Interval => {
-                let builder = IntervalMonthDayNanoBuilder::with_capacity(rows);
-                return Ok(ColumnBuilder::Interval(builder));
-            }
         };
         Ok(match data_type {
+            DataType::Rounded(clock, _) => {
+                return ColumnBuilder::new(clock.data_type().into(), rows);
+            }
             DataType::Boolean => ColumnBuilder::Boolean(BooleanBuilder::with_capacity(rows)),
             DataType::Int16 => ColumnBuilder::Int16(Int16Builder::with_capacity(rows)),
             DataType::Int32 => ColumnBuilder::Int32(Int32Builder::with_capacity(rows)),
-            DataType::Int64 => ColumnBuilder::Int64(Int64Builder::with_capacity(rows)),
+            DataType::Int64 | DataType::Oid => {
+                ColumnBuilder::Int64(Int64Builder::with_capacity(rows))
+            }
             DataType::Float32 => ColumnBuilder::Float32(Float32Builder::with_capacity(rows)),
             DataType::Float64 => ColumnBuilder::Float64(Float64Builder::with_capacity(rows)),
             DataType::Decimal { precision, scale } => {
@@ -116,11 +116,16 @@ impl ColumnBuilder {
                 ColumnBuilder::Decimal(builder, u32::from(scale))
             }
             DataType::Char(_) => ColumnBuilder::Char(text()),
-            DataType::Varchar(_) | DataType::Text | DataType::Json | DataType::Jsonb => {
-                ColumnBuilder::Text(text())
-            }
+            DataType::Varchar(_)
+            | DataType::Text
+            | DataType::Name
+            | DataType::Json
+            | DataType::Jsonb => ColumnBuilder::Text(text()),
             DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::Interval => {
+                ColumnBuilder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows))
+            }
             DataType::Date => ColumnBuilder::Date(Date32Builder::with_capacity(rows)),
             DataType::Time => ColumnBuilder::Time(Time64MicrosecondBuilder::with_capacity(rows)),
             DataType::Timestamp => {
@@ -158,9 +163,9 @@ impl ColumnBuilder {
                 Value::Timestamp(micros) | Value::TimestampTz(micros),
             ) => to.append_value(*micros),
             (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
-            (ColumnBuilder::Interval(to), Value::Text(written)) => {
-                let read = Interval::parse(written).and_then(TryInto::try_into);
-                to.append_value(read.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
+            (ColumnBuilder::Interval(to), Value::Interval(interval)) => {
+                let fits = to_arrow(*interval);
+                to.append_value(fits.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
             }
             (to, Value::Null) => to.append_null(),
             (_, other) => {

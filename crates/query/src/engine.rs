@@ -112,6 +112,7 @@ impl QueryEngine {
             state.register_udf(function)?;
         }
         state.register_udaf(functions::single_value())?;
+        state.register_udaf(Arc::new(functions::any_average()))?;
         state.register_expr_planner(Arc::new(Comparisons))?;
         Ok(QueryEngine { state, runtimes, threads: Some(threads) })
     }

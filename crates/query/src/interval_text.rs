@@ -1,34 +1,15 @@
 //! Intervals as PostgreSQL reads them: `1 year 2 mons -3 days 04:05:06.7`, `P1Y2M`, `90 minutes ago`, `1-2 3 4:05`.
 
+use onrush::{Interval, IntervalFields};
+
 use crate::datetime::{Field, Kind, fields};
 use crate::error::{QueryError, Result};
-use crate::interval::Interval;
 use crate::style::{IntervalStyle, current};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
 const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
 const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
-
-/// The fields that an interval is declared to have: `interval hour to minute`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Range {
-    #[default]
-    All,
-    Year,
-    Month,
-    YearToMonth,
-    Day,
-    Hour,
-    DayToHour,
-    Minute,
-    DayToMinute,
-    HourToMinute,
-    Second,
-    DayToSecond,
-    HourToSecond,
-    MinuteToSecond,
-}
 
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,37 +68,17 @@ enum Bad {
 
 type Read<T> = std::result::Result<T, Bad>;
 
-impl Range {
-    /// What the last number counts if nothing says so.
-    fn unit(self) -> Unit {
-        match self {
-            Range::Year => Unit::Year,
-            Range::Month | Range::YearToMonth => Unit::Month,
-            Range::Day => Unit::Day,
-            Range::Hour | Range::DayToHour => Unit::Hour,
-            Range::Minute | Range::DayToMinute | Range::HourToMinute => Unit::Minute,
-            _ => Unit::Second,
+/// What the last number counts if nothing says so.
+fn last_unit(fields: IntervalFields) -> Unit {
+    match fields {
+        IntervalFields::Year => Unit::Year,
+        IntervalFields::Month | IntervalFields::YearToMonth => Unit::Month,
+        IntervalFields::Day => Unit::Day,
+        IntervalFields::Hour | IntervalFields::DayToHour => Unit::Hour,
+        IntervalFields::Minute | IntervalFields::DayToMinute | IntervalFields::HourToMinute => {
+            Unit::Minute
         }
-    }
-
-    /// The interval without what is smaller than the last of the fields, and with as many digits of seconds.
-    pub(crate) fn cut(self, interval: Interval, digits: Option<u32>) -> Interval {
-        let Interval { months, days, micros } = interval;
-        let whole = |width: i64| micros / width * width;
-        let (months, days, micros) = match self {
-            Range::Year => (months / 12 * 12, 0, 0),
-            Range::Month | Range::YearToMonth => (months, 0, 0),
-            Range::Day => (months, days, 0),
-            Range::Hour | Range::DayToHour => (months, days, whole(MICROS_PER_HOUR)),
-            Range::Minute | Range::DayToMinute | Range::HourToMinute => {
-                (months, days, whole(MICROS_PER_MINUTE))
-            }
-            _ => (months, days, micros),
-        };
-        let unit = 10i64.pow(6 - digits.unwrap_or(6).min(6));
-        let half = micros.signum() * (unit / 2);
-        let micros = micros.saturating_add(half) / unit * unit;
-        Interval { months, days, micros }
+        _ => Unit::Second,
     }
 }
 
@@ -125,7 +86,7 @@ impl Range {
 ///
 /// # Errors
 /// Text that is none.
-pub(crate) fn read(written: &str, range: Range) -> Result<Interval> {
+pub(crate) fn read(written: &str, range: IntervalFields) -> Result<Interval> {
     let read = match of_fields(written, range) {
         Err(Bad::Format) => iso(written),
         read => read,
@@ -213,14 +174,14 @@ impl Sum {
     }
 
     /// `04:05:06.7`; of two numbers the second of which has a fraction, minutes and seconds.
-    fn time(&mut self, text: &str, range: Range, is_negative: bool) -> Read<()> {
+    fn time(&mut self, text: &str, range: IntervalFields, is_negative: bool) -> Read<()> {
         let mut parts = text.split(':');
         let (first, second) = (parts.next().ok_or(Bad::Format)?, parts.next().ok_or(Bad::Format)?);
         let third = parts.next();
         if parts.next().is_some() {
             return Err(Bad::Format);
         }
-        let is_of_minutes = range == Range::MinuteToSecond || second.contains('.');
+        let is_of_minutes = range == IntervalFields::MinuteToSecond || second.contains('.');
         let (hours, minutes, seconds) = match third {
             Some(seconds) => (first, second, seconds),
             None if is_of_minutes => ("0", first, second),
@@ -263,7 +224,7 @@ fn number(text: &str) -> Read<(i64, f64)> {
 }
 
 /// From the last field to the first, since units stand behind their numbers.
-fn of_fields(written: &str, range: Range) -> Read<Interval> {
+fn of_fields(written: &str, range: IntervalFields) -> Read<Interval> {
     let fields = fields(written).map_err(|_| Bad::Format)?;
     let (mut sum, mut told, mut unit, mut is_past) = (Sum::default(), 0u32, None, false);
     // The standard has one sign for all.
@@ -284,7 +245,7 @@ fn of_fields(written: &str, range: Range) -> Read<Interval> {
                 TIME_BITS
             }
             Kind::Number | Kind::Date | Kind::Offset => {
-                let own = unit.unwrap_or(range.unit());
+                let own = unit.unwrap_or(last_unit(range));
                 let dash = text.get(1..).and_then(|behind| behind.find('-'));
                 let (own, value, fraction) = match dash {
                     Some(dash) => (Unit::Month, years_months(text.split_at(dash + 1))?, 0.0),
@@ -321,7 +282,7 @@ fn of_fields(written: &str, range: Range) -> Read<Interval> {
     }
     let interval = sum.0;
     match is_past {
-        true => interval.negated().map_err(|_| Bad::Field),
+        true => interval.negated().ok_or(Bad::Field),
         false => Ok(interval),
     }
 }

@@ -387,9 +387,8 @@ impl VisitorMut for Writer<'_> {
             Expr::Cast { expr, data_type: DataType::Interval { fields, precision }, .. }
                 if fields.is_some() || precision.is_some() =>
             {
-                match timestamps::of_fields(expr, fields.as_ref(), *precision) {
-                    Some(interval) => *expression = interval,
-                    None => return self.refuse("a cast to an interval of some fields or digits"),
+                if let Some(interval) = timestamps::of_fields(expr, fields.as_ref(), *precision) {
+                    *expression = interval;
                 }
             }
             Expr::Cast { expr, data_type, .. } if numbers::is_float(data_type) => {

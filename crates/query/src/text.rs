@@ -2,15 +2,17 @@
 
 use std::fmt::{Result, Write};
 
-use onrush::{DataType, Value};
+use onrush::{Clock, DataType, Value};
+use onrush_types::data_type::NAME_BYTES_MAX;
 use onrush_types::text;
 
 use crate::array::{read_array, write_array};
 use crate::error::QueryError;
 use crate::functions::escaped;
-use crate::interval::Interval;
+use crate::interval::parse_interval;
+use crate::interval_text;
 use crate::style::{
-    IntervalStyle, Style, by_default, current, with_digits, write_date, write_interval, write_time,
+    Style, by_default, current, with_digits, write_date, write_interval, write_time,
     write_timestamp, write_timestamp_tz,
 };
 use crate::types::ColumnType;
@@ -25,7 +27,40 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             crate::datetime::read(data_type, written)
         }
+        DataType::Name => Ok(Value::from(name_of(written))),
+        DataType::Oid => oid(written),
+        DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),
+        DataType::Rounded(Clock::Interval(fields), digits) => {
+            let interval = interval_text::read(written, fields)?;
+            Ok(Value::Interval(fields.cut(interval, digits)))
+        }
+        DataType::Rounded(clock, _) => {
+            Ok(data_type.rounded(read_text(clock.data_type(), written)?))
+        }
         other => Ok(text::parse(other, written)?),
+    }
+}
+
+/// A text as a name, which ends where it is too long.
+#[must_use]
+pub fn name_of(written: &str) -> &str {
+    &written[..written.floor_char_boundary(usize::from(NAME_BYTES_MAX))]
+}
+
+/// A number without a sign; one with a minus is taken for that of the same 32 bits.
+fn oid(written: &str) -> std::result::Result<Value<'static>, QueryError> {
+    let number: std::result::Result<i128, _> = written.trim().parse();
+    match number {
+        Ok(number @ 0..=0xFFFF_FFFF) => Ok(Value::Int64(number as i64)),
+        Ok(number @ -0x8000_0000..0) => Ok(Value::Int64((number + (1 << 32)) as i64)),
+        Ok(_) => {
+            let message = format!("value \"{written}\" is out of range for type oid");
+            Err(QueryError::refused("22003", message))
+        }
+        Err(_) => {
+            let message = format!("invalid input syntax for type oid: \"{written}\"");
+            Err(QueryError::refused("22P02", message))
+        }
     }
 }
 
@@ -46,11 +81,12 @@ pub fn write_text(value: &Value<'_>, out: &mut impl Write) -> Result {
         Value::Time(micros) => write_time(*micros, out),
         Value::Timestamp(micros) => write_timestamp(*micros, &current(), out),
         Value::TimestampTz(micros) => write_timestamp_tz(*micros, &current(), out),
+        Value::Interval(interval) => write_interval(*interval, &current(), out),
         other => write_plain(other, out),
     }
 }
 
-/// Appends the text of a value of a type, where arrays and intervals are text already, that of the default style.
+/// Appends the text of a value of a type, where arrays are text already, that of the default style.
 ///
 /// # Errors
 /// Those of `out`, and text that is none of the type.
@@ -61,11 +97,6 @@ pub fn write_text_of(
 ) -> std::result::Result<(), QueryError> {
     let failed = |_| QueryError::Internal { message: "text cannot be written".to_owned() };
     match (value, column_type) {
-        (Value::Text(text), ColumnType::Interval)
-            if current().intervals != IntervalStyle::Postgres =>
-        {
-            write_interval(Interval::parse(text)?, &current(), out).map_err(failed)
-        }
         (Value::Text(text), ColumnType::Array(element)) if is_styled(element) => {
             out.write_str(&styled_array(text, element)?).map_err(failed)
         }
@@ -83,6 +114,7 @@ pub(crate) fn is_styled(element: DataType) -> bool {
             | DataType::Date
             | DataType::Timestamp
             | DataType::TimestampTz
+            | DataType::Interval
     );
     is_of_type && *current() != Style::default()
 }

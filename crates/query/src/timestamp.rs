@@ -3,8 +3,10 @@
 use jiff::civil::{Date, DateTime, date};
 use jiff::{SignedDuration, ToSpan};
 
+use onrush::Interval;
+
 use crate::error::{QueryError, Result};
-use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::interval::{MICROS_PER_DAY, times};
 
 /// Julian days before 1970.
 const JULIAN_DAYS: i64 = 2_440_588;
@@ -74,7 +76,7 @@ pub(crate) fn out_of_range() -> QueryError {
 /// a month is taken from the one in which the earlier moment lies.
 pub(crate) fn age(later: i64, earlier: i64) -> Result<Interval> {
     if later < earlier {
-        return age(earlier, later)?.times(-1.0);
+        return times(age(earlier, later)?, -1.0);
     }
     let (to, from) = (civil(later)?, civil(earlier)?);
     let mut days = i32::from(to.day()) - i32::from(from.day());

@@ -24,10 +24,6 @@ const VECTOR: &str = "vector";
 pub enum ColumnType {
     /// A type that columns of tables can have.
     Stored(DataType),
-    /// The number of a thing in the system's catalogue; a 64-bit integer here, 32 bits on the wire.
-    Oid,
-    /// The name of a thing in the system's catalogue.
-    Name,
     /// One byte of the system's catalogue, PostgreSQL's `"char"`.
     Char,
     /// An array of values of a type. Its values are texts, as [`write_array`](crate::write_array)
@@ -36,8 +32,6 @@ pub enum ColumnType {
     /// Numbers of the system's catalogue, PostgreSQL's `int2vector` and `oidvector`: an array, which is shown with
     /// blanks between its values. Inside a query it is an array like any other.
     Vector(DataType),
-    /// An [`Interval`](crate::Interval). Its values are texts, as it writes them.
-    Interval,
 }
 
 impl From<DataType> for ColumnType {
@@ -50,9 +44,7 @@ impl From<DataType> for ColumnType {
 pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
     let data_type = match column_type {
         ColumnType::Stored(data_type) => data_type,
-        ColumnType::Oid => return ArrowType::Int64,
-        ColumnType::Name | ColumnType::Char => return ArrowType::Utf8,
-        ColumnType::Interval => return ArrowType::Interval(IntervalUnit::MonthDayNano),
+        ColumnType::Char => return ArrowType::Utf8,
         ColumnType::Array(element) | ColumnType::Vector(element) => {
             let element = arrow_type(ColumnType::Stored(element));
             return ArrowType::List(Arc::new(Field::new_list_field(element, true)));
@@ -62,7 +54,8 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         DataType::Boolean => ArrowType::Boolean,
         DataType::Int16 => ArrowType::Int16,
         DataType::Int32 => ArrowType::Int32,
-        DataType::Int64 => ArrowType::Int64,
+        // A number without a sign has space there.
+        DataType::Int64 | DataType::Oid => ArrowType::Int64,
         DataType::Float32 => ArrowType::Float32,
         DataType::Float64 => ArrowType::Float64,
         DataType::Decimal { precision, scale } => {
@@ -71,10 +64,13 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         DataType::Char(_)
         | DataType::Varchar(_)
         | DataType::Text
+        | DataType::Name
         | DataType::Json
         | DataType::Jsonb => ArrowType::Utf8,
         DataType::Bytes => ArrowType::Binary,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
+        DataType::Rounded(clock, _) => arrow_type(ColumnType::Stored(clock.data_type())),
         DataType::Date => ArrowType::Date32,
         DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
@@ -90,11 +86,12 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
             data_type @ (DataType::Char(_)
             | DataType::Varchar(_)
             | DataType::Json
-            | DataType::Jsonb),
+            | DataType::Jsonb
+            | DataType::Name
+            | DataType::Oid
+            | DataType::Rounded(..)),
         ) => data_type.to_string(),
-        ColumnType::Stored(_) | ColumnType::Array(_) | ColumnType::Interval => return field,
-        ColumnType::Oid => "oid".to_owned(),
-        ColumnType::Name => "name".to_owned(),
+        ColumnType::Stored(_) | ColumnType::Array(_) => return field,
         ColumnType::Char => "\"char\"".to_owned(),
         ColumnType::Vector(_) => VECTOR.to_owned(),
     };
@@ -113,15 +110,15 @@ pub(crate) fn answer_type(field: &Field) -> ColumnType {
 /// What a field is inside a query. Types that no column can have go out as text.
 pub(crate) fn column_type(field: &Field) -> ColumnType {
     match field.metadata().get(TYPE_KEY).map(String::as_str) {
-        Some("oid") if *field.data_type() == ArrowType::Int64 => return ColumnType::Oid,
-        Some("name") if *field.data_type() == ArrowType::Utf8 => return ColumnType::Name,
         Some("\"char\"") if *field.data_type() == ArrowType::Utf8 => return ColumnType::Char,
-        Some(note) if *field.data_type() == ArrowType::Utf8 => {
-            if let Ok(data_type) = note.parse::<DataType>() {
-                return ColumnType::Stored(data_type);
+        Some(note) => {
+            if let Ok(data_type) = note.parse::<DataType>().map(ColumnType::Stored)
+                && arrow_type(data_type) == *field.data_type()
+            {
+                return data_type;
             }
         }
-        _ => {}
+        None => {}
     }
     match field.data_type() {
         ArrowType::List(element)
@@ -131,7 +128,6 @@ pub(crate) fn column_type(field: &Field) -> ColumnType {
         {
             ColumnType::Array(plain_type(element.data_type()))
         }
-        ArrowType::Interval(_) | ArrowType::Duration(_) => ColumnType::Interval,
         other => ColumnType::Stored(plain_type(other)),
     }
 }
@@ -156,6 +152,7 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
         ArrowType::Timestamp(_, None) => DataType::Timestamp,
         ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
+        ArrowType::Interval(_) | ArrowType::Duration(_) => DataType::Interval,
         ArrowType::Dictionary(_, values) => plain_type(values),
         _ => DataType::Text,
     }
@@ -175,6 +172,8 @@ pub(crate) fn any_numeric() -> ArrowType {
 
 #[cfg(test)]
 mod tests {
+    use onrush::{Clock, IntervalFields};
+
     use super::*;
 
     #[test]
@@ -198,10 +197,14 @@ mod tests {
             DataType::TimestampTz,
             DataType::Json,
             DataType::Jsonb,
+            DataType::Interval,
+            DataType::Name,
+            DataType::Oid,
+            DataType::Rounded(Clock::Timestamp, Some(3)),
+            DataType::Rounded(Clock::Interval(IntervalFields::DayToHour), None),
         ];
         let array = ColumnType::Array(DataType::Int32);
-        let system =
-            [ColumnType::Oid, ColumnType::Name, ColumnType::Char, ColumnType::Interval, array];
+        let system = [ColumnType::Char, array];
         for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
             assert_eq!(column_type(&field("c", column, true)), column);
         }

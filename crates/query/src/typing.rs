@@ -15,34 +15,40 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions::math;
-use datafusion::logical_expr::expr::{Between, Cast, InList, Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
+};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
 };
 use onrush::{DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::{TYPE_OF, parse_function, read_interval, round_to_even, text_function};
+use crate::functions::TYPE_OF;
 use crate::text::read_text;
 use crate::types::{ColumnType, any_numeric, column_type, field};
 use crate::values::scalar;
 
 mod calls;
+mod casts;
+mod interval_groups;
 mod intervals;
 mod json;
 mod numerics;
 mod operands;
 mod parameters;
+mod times;
 
 use parameters::Told;
+pub use times::time_type;
+pub(crate) use times::{digits_of, fields_of_type};
 
 /// The types that PostgreSQL's names stand for, where DataFusion takes them otherwise or not at all.
 #[derive(Debug)]
@@ -51,19 +57,9 @@ pub(crate) struct Types;
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         let stored = |data_type| Some(ColumnType::Stored(data_type));
-        if let SqlType::Timestamp(Some(..6), _) | SqlType::Time(Some(..6), _) = sql_type {
-            let message = format!("{sql_type}: the precision of a time is not supported");
-            return Err(QueryError::NotSupported { message }.into());
-        }
         let column = match sql_type {
             SqlType::Uuid => stored(DataType::Uuid),
-            SqlType::Timestamp(_, zone) => match zone {
-                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => stored(DataType::Timestamp),
-                TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => stored(DataType::TimestampTz),
-            },
-            SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-                stored(DataType::Time)
-            }
+            SqlType::Float(ExactNumberInfo::Precision(..=24)) => stored(DataType::Float32),
             SqlType::Float(_) => stored(DataType::Float64),
             SqlType::Text | SqlType::Varchar(None) | SqlType::CharacterVarying(None) => {
                 stored(DataType::Text)
@@ -72,11 +68,6 @@ impl TypePlanner for Types {
                 if matches!(**element, SqlType::Interval { .. }) =>
             {
                 let message = "an array of intervals is not supported".to_owned();
-                return Err(QueryError::NotSupported { message }.into());
-            }
-            // Constants of some fields are intervals already.
-            SqlType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
-                let message = format!("{sql_type} as a type is not supported");
                 return Err(QueryError::NotSupported { message }.into());
             }
             SqlType::JSON => stored(DataType::Json),
@@ -94,15 +85,15 @@ impl TypePlanner for Types {
             SqlType::Custom(name, _) => {
                 let last = name.0.last().map(ToString::to_string).unwrap_or_default();
                 match last.trim_matches('"').to_lowercase().as_str() {
-                    "oid" | "xid" | "cid" => Some(ColumnType::Oid),
-                    "name" | "cstring" => Some(ColumnType::Name),
+                    "oid" | "xid" | "cid" => stored(DataType::Oid),
+                    "name" | "cstring" => stored(DataType::Name),
                     "char" => Some(ColumnType::Char),
                     "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
                     | "regrole" => stored(DataType::Text),
                     other => other.parse().ok().map(ColumnType::Stored),
                 }
             }
-            _ => None,
+            other => time_type(other).map(ColumnType::Stored),
         };
         Ok(column.map(|column| Arc::new(field("", column, true))))
     }
@@ -129,6 +120,14 @@ impl ExprPlanner for Comparisons {
             }
             adopt(&mut expr.left, &right, schema)?;
             adopt(&mut expr.right, &left, schema)?;
+        }
+        if matches!(expr.op, Op::Plus | Op::Minus) {
+            let (left, right) = (expr.left.clone(), expr.right.clone());
+            for (constant, other) in [(&mut expr.left, &right), (&mut expr.right, &left)] {
+                if intervals::is_one(other, schema) {
+                    adopt(constant, other, schema)?;
+                }
+            }
         }
         intervals::planned(expr, schema)
     }
@@ -183,11 +182,13 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
         ColumnType::Stored(DataType::Char(_)) => {
             return Ok(Some(ScalarValue::Utf8(Some(written.trim_end_matches(' ').to_owned()))));
         }
+        // What is longer than a name is cut before it is compared with one.
+        ColumnType::Stored(DataType::Name) => DataType::Name,
         ColumnType::Stored(data_type) if data_type.is_text() => return Ok(None),
-        ColumnType::Name | ColumnType::Char => return Ok(None),
-        ColumnType::Oid => DataType::Int64,
-        ColumnType::Stored(data_type) => data_type,
-        other @ (ColumnType::Array(_) | ColumnType::Vector(_) | ColumnType::Interval) => {
+        ColumnType::Char => return Ok(None),
+        // More digits than the column has may still be compared with it.
+        ColumnType::Stored(data_type) => data_type.unrounded(),
+        other @ (ColumnType::Array(_) | ColumnType::Vector(_)) => {
             return Ok(Some(scalar(&Value::from(written), other)?));
         }
     };
@@ -242,18 +243,18 @@ fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
 fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
     let schema = schema_below(&plan)?;
     let is_limit = matches!(plan, LogicalPlan::Limit(_));
-    let is_sort = matches!(plan, LogicalPlan::Sort(_));
+    let is_compared = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Join(_));
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expression| {
         let name = names.save(&expression);
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
         let mut rewritten = cast.transform_up(|inner| rewrite(inner, &schema, told, is_limit))?;
-        if is_sort {
+        if is_compared {
             intervals::as_spans([&mut rewritten.data], &schema);
         }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
-    .map_data(|plan| of_own_types(plan.recompute_schema()?))
+    .map_data(|plan| interval_groups::by_spans(of_own_types(plan.recompute_schema()?)?))
 }
 
 /// VALUES whose columns are of the types that its values have come to.
@@ -283,15 +284,22 @@ fn narrow_literal(expression: &mut Expr) {
 }
 
 fn rewrite(
-    expression: Expr,
+    mut expression: Expr,
     schema: &DFSchema,
     told: &Told,
     is_limit: bool,
 ) -> Result<Transformed<Expr>> {
+    if let Expr::AggregateFunction(aggregate) = &mut expression {
+        let sorts = aggregate.params.order_by.iter_mut();
+        intervals::as_spans(sorts.map(|sort| &mut sort.expr), schema);
+    }
     Ok(match expression {
         Expr::ScalarFunction(mut call) if call.func.name() == "array_has" => {
             if let [array, element] = call.args.as_mut_slice() {
                 adopt_array(array, element, schema)?;
+                if intervals::is_one(element, schema) {
+                    return Err(intervals::not_supported("looking for an interval in an array"));
+                }
             }
             Transformed::yes(Expr::ScalarFunction(call))
         }
@@ -299,8 +307,10 @@ fn rewrite(
             if matches!(call.func.name(), "greatest" | "least")
                 && intervals::is_among(&call.args, schema) =>
         {
-            let message = format!("{} of intervals is not supported", call.func.name());
-            return Err(QueryError::NotSupported { message }.into());
+            Transformed::yes(intervals::extreme(call))
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
+            Transformed::yes(intervals::null_if(call, schema)?)
         }
         Expr::ScalarFunction(mut call)
             if matches!(call.func.name(), "coalesce" | "greatest" | "least") =>
@@ -309,6 +319,10 @@ fn rewrite(
             Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::Case(mut case) => {
+            if let Some(of) = &mut case.expr {
+                let compared = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+                intervals::as_spans(std::iter::once(&mut **of).chain(compared), schema);
+            }
             let branches = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
             let branches = branches.chain(case.else_expr.as_deref_mut());
             operands::floats_together(branches, schema)?;
@@ -324,6 +338,7 @@ fn rewrite(
             Transformed::no(Expr::ScalarFunction(call))
         }
         Expr::WindowFunction(mut window) => {
+            intervals::window(&mut window, schema);
             calls::offset(&mut window, schema)?;
             Transformed::yes(Expr::WindowFunction(window))
         }
@@ -379,6 +394,7 @@ fn rewrite(
             intervals::as_spans([&mut **expr, &mut **low, &mut **high], schema);
             Transformed::yes(Expr::Between(between))
         }
+        Expr::InSubquery(subquery) => Transformed::yes(intervals::in_subquery(subquery, schema)?),
         Expr::InList(mut list) => {
             let InList { expr, list: items, .. } = &mut list;
             for item in items.iter_mut() {
@@ -391,6 +407,9 @@ fn rewrite(
         Expr::BinaryExpr(mut binary) => {
             operands::suit(&mut binary, schema)?;
             let BinaryExpr { left, op, right } = &mut binary;
+            if matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) {
+                intervals::as_spans([&mut **left, &mut **right], schema);
+            }
             if op.supports_propagation() {
                 let (was_left, was_right) = (left.clone(), right.clone());
                 adopt(left, &was_right, schema)?;
@@ -398,11 +417,11 @@ fn rewrite(
             }
             Transformed::yes(operands::rounded(binary, schema))
         }
-        Expr::Cast(cast) => Transformed::yes(rewrite_cast(cast, schema)?),
+        Expr::Cast(cast) => Transformed::yes(casts::rewritten(cast, schema)?),
         Expr::AggregateFunction(aggregate)
             if intervals::is_among(&aggregate.params.args, schema) =>
         {
-            Transformed::yes(Expr::AggregateFunction(intervals::aggregate(aggregate)?))
+            Transformed::yes(Expr::AggregateFunction(intervals::aggregate(aggregate, schema)?))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "sum" => {
             if let Some(own) = calls::sum(&mut aggregate.params.args, schema) {
@@ -412,9 +431,7 @@ fn rewrite(
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "avg" => {
             let is_distinct = aggregate.params.distinct;
-            if let Some(own) = calls::average(&mut aggregate.params.args, schema, is_distinct) {
-                aggregate.func = own;
-            }
+            aggregate.func = calls::average(&mut aggregate.params.args, schema, is_distinct);
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) => {
@@ -452,120 +469,6 @@ fn cast_placeholder(expression: Expr) -> Transformed<Expr> {
             Transformed::yes(Expr::Placeholder(Placeholder { id: id.clone(), field }))
         }
         _ => Transformed::no(expression),
-    }
-}
-
-fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
-    let to = cast.field.data_type().clone();
-    let from = match cast.expr.get_type(schema) {
-        Ok(from) => from,
-        Err(_) => return Ok(Expr::Cast(cast)),
-    };
-    let is_text = |arrow: &ArrowType| {
-        matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
-    };
-    match (is_text(&from), is_text(&to)) {
-        (true, false) => {
-            if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
-                && let Some(value) = read(written, &cast.field)?
-            {
-                return Ok(Expr::Literal(value, None));
-            }
-            if matches!(to, ArrowType::Interval(_)) {
-                return Ok(call(read_interval(), vec![*cast.expr]));
-            }
-            let target = crate::types::plain_type(&to);
-            let is_own = matches!(
-                target,
-                DataType::Uuid
-                    | DataType::Bytes
-                    | DataType::Boolean
-                    | DataType::Timestamp
-                    | DataType::TimestampTz
-                    | DataType::Time
-                    | DataType::Date
-            );
-            if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
-                return Ok(call(parse_function(target), vec![*cast.expr]));
-            }
-            Ok(Expr::Cast(cast))
-        }
-        (_, true) => {
-            let is_own = matches!(
-                from,
-                ArrowType::FixedSizeBinary(16)
-                    | ArrowType::Binary
-                    | ArrowType::Float32
-                    | ArrowType::Float64
-                    | ArrowType::Timestamp(TimeUnit::Microsecond, _)
-                    | ArrowType::Date32
-                    | ArrowType::Time64(TimeUnit::Microsecond)
-                    | ArrowType::List(_)
-                    | ArrowType::Interval(_)
-            );
-            let inner = match is_own {
-                true => call(text_function(), vec![*cast.expr.clone()]),
-                false => Expr::Cast(cast.clone()),
-            };
-            Ok(match column_type(&cast.field) {
-                ColumnType::Stored(target @ (DataType::Char(bytes) | DataType::Varchar(bytes))) => {
-                    let left = datafusion::functions::unicode::left();
-                    let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
-                    let cut = call(left, vec![inner, length]);
-                    match target {
-                        // Without the blanks that it is filled up with when it is shown.
-                        DataType::Char(_) => {
-                            let rtrim = datafusion::functions::string::rtrim();
-                            let expr = Box::new(call(rtrim, vec![cut]));
-                            Expr::Cast(Cast { expr, field: cast.field })
-                        }
-                        _ => cut,
-                    }
-                }
-                ColumnType::Stored(DataType::Text) if is_text(&from) => as_plain_text(inner),
-                ColumnType::Stored(target @ (DataType::Json | DataType::Jsonb)) => {
-                    call(parse_function(target), vec![inner])
-                }
-                _ => inner,
-            })
-        }
-        (false, false) => {
-            if depth(&from) > 1 && depth(&to) == 1 {
-                let message = "a cast of an array of arrays is not supported".to_owned();
-                return Err(QueryError::NotSupported { message }.into());
-            }
-            let rounds = to.is_integer() && (from.is_floating() || from.is_decimal());
-            if rounds {
-                let round = if from.is_floating() { round_to_even() } else { math::round() };
-                let rounded = call(round, vec![*cast.expr]);
-                return Ok(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field }));
-            }
-            Ok(Expr::Cast(cast))
-        }
-    }
-}
-
-/// A text that is nothing else: a cast to a field without a name would leave the note of `char(n)` or `jsonb` on it.
-fn as_plain_text(text: Expr) -> Expr {
-    let field = match text {
-        Expr::Cast(Cast { expr, .. }) => return plain_cast(expr),
-        other => Box::new(other),
-    };
-    plain_cast(field)
-}
-
-fn plain_cast(expr: Box<Expr>) -> Expr {
-    let field = Arc::new(Field::new("text", ArrowType::Utf8, true));
-    Expr::Cast(Cast { expr, field })
-}
-
-/// How many arrays are inside of each other.
-fn depth(arrow: &ArrowType) -> usize {
-    match arrow {
-        ArrowType::List(inner)
-        | ArrowType::LargeList(inner)
-        | ArrowType::FixedSizeList(inner, _) => 1 + depth(inner.data_type()),
-        _ => 0,
     }
 }
 

@@ -13,7 +13,7 @@ use onrush::{DataType, Decimal, Uuid, Value};
 use crate::array::write_array;
 use crate::columns::{ColumnBuilder, scaled};
 use crate::error::{QueryError, Result};
-use crate::interval::Interval;
+use crate::interval::of_arrow;
 use crate::text::{is_styled, write_text_of, written_plainly};
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
@@ -116,7 +116,7 @@ pub(crate) fn value_at<'a>(
         ArrowType::Struct(_) => Value::from(fields_at(array, row)?),
         ArrowType::Interval(IntervalUnit::MonthDayNano) => {
             let value = array.as_primitive::<arrow::IntervalMonthDayNanoType>().value(row);
-            Value::from(Interval::from(value).to_string())
+            Value::Interval(of_arrow(value))
         }
         _ => Value::from(displayed(array, row)?),
     })
@@ -230,7 +230,6 @@ fn shape(array: &str) -> String {
 /// What the type of an array stands for; of an array of arrays the innermost elements count.
 pub(crate) fn own_type(arrow: &ArrowType) -> ColumnType {
     match arrow {
-        ArrowType::Interval(_) => ColumnType::Interval,
         ArrowType::List(inner)
         | ArrowType::LargeList(inner)
         | ArrowType::FixedSizeList(inner, _) => match own_type(inner.data_type()) {

@@ -85,6 +85,7 @@ fn is_generated(column: &ColumnDefinition) -> bool {
 
 /// Whether the settings of a session say what becomes of a value of another type.
 fn is_made_by_style(from: DataType, to: DataType) -> bool {
+    let (from, to) = (from.unrounded(), to.unrounded());
     let of_time = |of| matches!(of, DataType::Date | DataType::Timestamp | DataType::TimestampTz);
     let is_written = |of| matches!(of, DataType::Float32 | DataType::Float64 | DataType::Bytes);
     let is_moved = (from == DataType::TimestampTz) != (to == DataType::TimestampTz);
@@ -109,6 +110,7 @@ fn is_whole(data_type: DataType) -> bool {
 /// Whether values of one type are taken in a column of another without a word: of PostgreSQL's casts those that
 /// it makes itself when a value is assigned.
 fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
+    let (from, to) = (from.unrounded(), to.unrounded());
     let is_number = |it: DataType| {
         let is_other = matches!(it, DataType::Float32 | DataType::Float64);
         is_whole(it) || is_other || matches!(it, DataType::Decimal { .. })
@@ -120,4 +122,6 @@ fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
         || (is_number(from) && is_number(to))
         || (is_timestamp(to) && (is_timestamp(from) || from == DataType::Date))
         || (is_json(from) && is_json(to))
+        || (from == DataType::Time && to == DataType::Interval)
+        || (from == DataType::Interval && to == DataType::Time)
 }

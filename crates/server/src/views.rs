@@ -47,10 +47,7 @@ pub(crate) fn column(
 ) -> (ColumnDefinition, Option<ViewColumnKind>) {
     let (data_type, kind) = match column_type {
         ColumnType::Stored(data_type) => (data_type, None),
-        ColumnType::Oid => (DataType::Int64, Some(ViewColumnKind::Oid)),
-        ColumnType::Name => (DataType::Text, Some(ViewColumnKind::Name)),
         ColumnType::Char => (DataType::Text, Some(ViewColumnKind::Char)),
-        ColumnType::Interval => (DataType::Text, Some(ViewColumnKind::Interval)),
         ColumnType::Array(element) => (element, Some(ViewColumnKind::Array)),
         ColumnType::Vector(element) => (element, Some(ViewColumnKind::Vector)),
     };
@@ -64,10 +61,10 @@ pub(crate) fn column_type(table: &TableDefinition, column: usize) -> ColumnType 
     let kinds = table.view().map_or(&[][..], |view| &view.kinds);
     match kinds.iter().find(|(own, _)| usize::from(*own) == number).map(|(_, kind)| kind) {
         None => ColumnType::Stored(data_type),
-        Some(ViewColumnKind::Oid) => ColumnType::Oid,
-        Some(ViewColumnKind::Name) => ColumnType::Name,
+        Some(ViewColumnKind::Oid) => ColumnType::Stored(DataType::Oid),
+        Some(ViewColumnKind::Name) => ColumnType::Stored(DataType::Name),
         Some(ViewColumnKind::Char) => ColumnType::Char,
-        Some(ViewColumnKind::Interval) => ColumnType::Interval,
+        Some(ViewColumnKind::Interval) => ColumnType::Stored(DataType::Interval),
         Some(ViewColumnKind::Array) => ColumnType::Array(data_type),
         Some(ViewColumnKind::Vector) => ColumnType::Vector(data_type),
     }

@@ -160,6 +160,9 @@ impl Column {
                 let text = if is_char { text.trim_end_matches(' ') } else { text };
                 values.push(ByteArray::from(text.as_bytes().to_vec()));
             }
+            (Values::Bytes(values), Value::Interval(interval)) => {
+                values.push(ByteArray::from(interval.to_string().as_str()));
+            }
             (Values::Bytes(values), Value::Bytes(bytes)) => {
                 values.push(ByteArray::from(bytes.to_vec()));
             }
@@ -249,11 +252,14 @@ fn push_decimal(
 
 fn physical_type(data_type: DataType) -> PhysicalType {
     match data_type {
+        DataType::Rounded(clock, _) => physical_type(clock.data_type()),
         DataType::Boolean => PhysicalType::BOOLEAN,
         DataType::Int16 | DataType::Int32 | DataType::Date => PhysicalType::INT32,
-        DataType::Int64 | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-            PhysicalType::INT64
-        }
+        DataType::Int64
+        | DataType::Oid
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::TimestampTz => PhysicalType::INT64,
         DataType::Float32 => PhysicalType::FLOAT,
         DataType::Float64 => PhysicalType::DOUBLE,
         DataType::Decimal { precision, .. } if precision <= 18 => PhysicalType::INT64,
@@ -261,9 +267,11 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         DataType::Char(_)
         | DataType::Varchar(_)
         | DataType::Text
+        | DataType::Name
         | DataType::Bytes
         | DataType::Json
-        | DataType::Jsonb => PhysicalType::BYTE_ARRAY,
+        | DataType::Jsonb
+        | DataType::Interval => PhysicalType::BYTE_ARRAY,
     }
 }
 
@@ -271,14 +279,19 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
     let is_utc = data_type == DataType::TimestampTz;
     let unit = TimeUnit::MICROS;
     Some(match data_type {
+        DataType::Rounded(clock, _) => return logical_type(clock.data_type()),
         DataType::Boolean | DataType::Float32 | DataType::Float64 | DataType::Bytes => return None,
         DataType::Int16 => LogicalType::integer(16, true),
         DataType::Int32 => LogicalType::integer(32, true),
-        DataType::Int64 => LogicalType::integer(64, true),
+        DataType::Int64 | DataType::Oid => LogicalType::integer(64, true),
         DataType::Decimal { precision, scale } => {
             LogicalType::decimal(i32::from(scale), i32::from(precision))
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => LogicalType::String,
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Name => {
+            LogicalType::String
+        }
+        // Parquet's own interval counts milliseconds without a sign.
+        DataType::Interval => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 
-use crate::{ColumnName, DataType, TypeError, Value, json};
+use crate::data_type::NAME_BYTES_MAX;
+use crate::{ColumnName, DataType, Interval, TypeError, Value, json};
 
 /// 0001-01-01, in days since 1970-01-01.
 pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
@@ -93,6 +94,25 @@ pub(crate) fn uuid<'v>(value: &'v Value<'_>) -> Result<&'v [u8; 16], Fault> {
 }
 
 #[inline]
+pub(crate) fn interval(value: &Value<'_>) -> Result<Interval, Fault> {
+    if let Value::Interval(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
+}
+
+/// The number of a thing; 64 bits on the way, since it has no sign.
+#[inline]
+pub(crate) fn oid(value: &Value<'_>) -> Result<u32, Fault> {
+    u32::try_from(int64(value)?).map_err(|_| out_of_range("an oid is 0 to 4294967295"))
+}
+
+/// A time or interval of a type that keeps fewer digits.
+pub(crate) fn check_rounded(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
+    match data_type.rounded(value.borrowed()) == *value {
+        true => Ok(()),
+        false => Err(out_of_range(format!("{value} has more digits or fields; round it first"))),
+    }
+}
+
+#[inline]
 pub(crate) fn date(value: &Value<'_>) -> Result<i32, Fault> {
     let Value::Date(days) = value else { return Err(Fault::WrongType) };
     if (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(days) {
@@ -115,10 +135,10 @@ pub(crate) fn micros(data_type: DataType, value: &Value<'_>) -> Result<i64, Faul
             }
         }
         (DataType::Time, Value::Time(micros)) => {
-            if (0..DAY_MICROS).contains(micros) {
+            if (0..=DAY_MICROS).contains(micros) {
                 Ok(*micros)
             } else {
-                Err(out_of_range("a time of day is below 24:00:00"))
+                Err(out_of_range("a time of day is up to 24:00:00"))
             }
         }
         _ => Err(Fault::WrongType),
@@ -163,6 +183,9 @@ pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v 
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
     match data_type {
         DataType::Varchar(limit) if text.len() > usize::from(limit) => Err(too_long(text, limit)),
+        DataType::Name if text.len() > usize::from(NAME_BYTES_MAX) => {
+            Err(too_long(text, NAME_BYTES_MAX))
+        }
         _ => Ok(text),
     }
 }
@@ -233,7 +256,7 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
             Value::Decimal(decimal.map_err(|error| out_of_range(error.to_string()))?)
         }
         DataType::Char(limit) => Value::Text(Cow::Owned(padded(char_text(limit, value)?, limit))),
-        DataType::Varchar(_) | DataType::Text => {
+        DataType::Varchar(_) | DataType::Text | DataType::Name => {
             Value::Text(Cow::Owned(text(data_type, value)?.to_owned()))
         }
         DataType::Json | DataType::Jsonb => {
@@ -245,6 +268,9 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Time => Value::Time(micros(data_type, value)?),
         DataType::Timestamp => Value::Timestamp(micros(data_type, value)?),
         DataType::TimestampTz => Value::TimestampTz(micros(data_type, value)?),
+        DataType::Interval => Value::Interval(interval(value)?),
+        DataType::Oid => Value::Int64(i64::from(oid(value)?)),
+        DataType::Rounded(clock, _) => data_type.rounded(to_type(clock.data_type(), value)?),
     })
 }
 

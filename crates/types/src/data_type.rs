@@ -7,6 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::TypeError;
+use crate::interval::INTERVAL_BYTES;
+use crate::rounding::{self, Clock};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,16 +55,28 @@ pub enum DataType {
     Json,
     /// JSON in one form for all ways of writing it, which is PostgreSQL's.
     Jsonb,
+    /// Months, days and microseconds: a span of time.
+    Interval,
+    /// Text of up to 63 bytes, as PostgreSQL's catalogue has names. Who writes a longer one cuts it.
+    Name,
+    /// The number of a thing in PostgreSQL's catalogue: 32 bits without a sign.
+    Oid,
+    /// A time, timestamp or interval with so many digits of seconds, or all. Values of more are not taken: who writes
+    /// them rounds them.
+    Rounded(Clock, Option<u8>),
 }
 
 /// Most digits of a decimal.
 pub const DECIMAL_DIGITS_MAX: u8 = 28;
 /// Longest declared length of `char` and `varchar`, in bytes.
 pub const CHAR_BYTES_MAX: u16 = 8000;
+/// Longest name, in bytes.
+pub const NAME_BYTES_MAX: u16 = 63;
 
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
-     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb";
+     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb, \
+     interval, name, oid, time(n), timestamp(n), timestamptz(n), interval(n)";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -70,7 +84,7 @@ impl DataType {
         match self {
             DataType::Boolean => Some(1),
             DataType::Int16 => Some(2),
-            DataType::Int32 | DataType::Float32 | DataType::Date => Some(4),
+            DataType::Int32 | DataType::Float32 | DataType::Date | DataType::Oid => Some(4),
             DataType::Int64
             | DataType::Float64
             | DataType::Time
@@ -79,8 +93,11 @@ impl DataType {
             DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
             DataType::Char(length) => Some(length as usize),
             DataType::Uuid => Some(16),
+            DataType::Interval => Some(INTERVAL_BYTES),
+            DataType::Rounded(clock, _) => clock.data_type().fixed_width_bytes(),
             DataType::Varchar(_)
             | DataType::Text
+            | DataType::Name
             | DataType::Bytes
             | DataType::Json
             | DataType::Jsonb => None,
@@ -89,7 +106,7 @@ impl DataType {
 
     /// Whether the type's values are any text.
     pub const fn is_text(self) -> bool {
-        matches!(self, DataType::Char(_) | DataType::Varchar(_) | DataType::Text)
+        matches!(self, DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Name)
     }
 
     /// Whether the type's values are numbers.
@@ -105,6 +122,20 @@ impl DataType {
         )
     }
 
+    /// Whether keys can hold the type's values: those that are equal are written alike, but for blanks at the end of
+    /// `char` and the signs of zeros.
+    pub const fn is_ordered(self) -> bool {
+        !matches!(self.unrounded(), DataType::Json | DataType::Jsonb | DataType::Interval)
+    }
+
+    /// The type, if lengths and digits can be so.
+    fn sound(self, text: &str) -> Result<DataType, TypeError> {
+        match self.fault() {
+            Some(reason) => Err(TypeError::ImpossibleDataType { text: text.into(), reason }),
+            None => Ok(self),
+        }
+    }
+
     /// The reason why length, precision or scale cannot be, if so.
     pub(crate) fn fault(self) -> Option<&'static str> {
         match self {
@@ -118,6 +149,7 @@ impl DataType {
             {
                 Some("the length is 1 to 8000 bytes")
             }
+            DataType::Rounded(clock, digits) => rounding::fault(clock, digits),
             _ => None,
         }
     }
@@ -151,6 +183,10 @@ impl fmt::Display for DataType {
             DataType::TimestampTz => "timestamptz",
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
+            DataType::Interval => "interval",
+            DataType::Name => "name",
+            DataType::Oid => "oid",
+            DataType::Rounded(clock, digits) => return rounding::write(*clock, *digits, formatter),
         };
         formatter.write_str(name)
     }
@@ -164,6 +200,9 @@ impl FromStr for DataType {
     fn from_str(text: &str) -> Result<DataType, TypeError> {
         let unknown = || TypeError::UnknownDataType { text: text.into() };
         let lower = text.trim().to_ascii_lowercase();
+        if let Some(data_type) = rounding::read(&lower) {
+            return data_type.sound(text);
+        }
         let (name, arguments) = match lower.split_once('(') {
             None => (lower.as_str(), None),
             Some((name, rest)) => {
@@ -174,10 +213,7 @@ impl FromStr for DataType {
             None => plain_type(name).ok_or_else(unknown)?,
             Some(arguments) => type_with_arguments(name, arguments).ok_or_else(unknown)?,
         };
-        match data_type.fault() {
-            Some(reason) => Err(TypeError::ImpossibleDataType { text: text.into(), reason }),
-            None => Ok(data_type),
-        }
+        data_type.sound(text)
     }
 }
 
@@ -194,11 +230,10 @@ fn plain_type(name: &str) -> Option<DataType> {
         "bytes" | "bytea" => DataType::Bytes,
         "uuid" => DataType::Uuid,
         "date" => DataType::Date,
-        "time" | "time without time zone" => DataType::Time,
-        "timestamp" | "timestamp without time zone" => DataType::Timestamp,
-        "timestamptz" | "timestamp with time zone" => DataType::TimestampTz,
         "json" => DataType::Json,
         "jsonb" => DataType::Jsonb,
+        "name" => DataType::Name,
+        "oid" => DataType::Oid,
         _ => return None,
     })
 }
@@ -207,6 +242,12 @@ fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
     Some(match name {
         "char" | "character" | "bpchar" => DataType::Char(length(arguments)?),
         "varchar" | "character varying" => DataType::Varchar(length(arguments)?),
+        // So many bits of a number.
+        "float" => match arguments.trim().parse::<u8>().ok()? {
+            1..=24 => DataType::Float32,
+            25..=53 => DataType::Float64,
+            _ => return None,
+        },
         "decimal" | "numeric" => {
             let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
             DataType::Decimal {
@@ -227,6 +268,7 @@ fn length(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IntervalFields;
 
     #[test]
     fn every_type_reads_back_from_its_name() {
@@ -249,6 +291,12 @@ mod tests {
             DataType::TimestampTz,
             DataType::Json,
             DataType::Jsonb,
+            DataType::Interval,
+            DataType::Name,
+            DataType::Oid,
+            DataType::Rounded(Clock::Timestamp, Some(0)),
+            DataType::Rounded(Clock::TimestampTz, Some(6)),
+            DataType::Rounded(Clock::Interval(IntervalFields::YearToMonth), None),
         ] {
             assert_eq!(data_type.to_string().parse(), Ok(data_type));
         }

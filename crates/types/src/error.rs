@@ -98,8 +98,10 @@ pub enum TypeError {
     /// A column stands twice in the primary key.
     #[error("column {0} stands twice in the primary key; name it once")]
     DuplicateKeyColumn(ColumnName),
-    /// A column of the key whose type has no order.
-    #[error("column {column} is {data_type}, which has no order; it cannot be in the primary key")]
+    /// A column of a key whose type keys cannot hold.
+    #[error(
+        "column {column} is {data_type}, which orders no rows; it cannot be in a key or an index"
+    )]
     NoOrder {
         /// The column.
         column: ColumnName,

@@ -23,8 +23,10 @@ pub mod data_type;
 pub mod error;
 pub mod expression;
 pub mod generate;
+mod interval;
 mod json;
 pub mod key;
+mod rounding;
 pub mod row;
 pub mod schema;
 pub mod text;
@@ -33,7 +35,9 @@ pub mod value;
 pub use data_type::DataType;
 pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
+pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
+pub use rounding::{Clock, IntervalFields, SECOND_DIGITS_MAX};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
     CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,

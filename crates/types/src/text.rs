@@ -25,7 +25,7 @@ use crate::{DataType, Schema, TypeError, Value, json};
 /// [`TypeError::BadText`], saying what is expected.
 pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
     let value = match data_type {
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => {
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Name => {
             Ok(Value::Text(Cow::Borrowed(text)))
         }
         DataType::Json => json::check(text).map(|()| Value::Text(Cow::Borrowed(text))),
@@ -64,10 +64,14 @@ fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
             convert::scaled(precision, scale, value).map(|_| ())
         }
         DataType::Char(limit) => convert::char_text(limit, value).map(|_| ()),
-        DataType::Varchar(_) => convert::text(data_type, value).map(|_| ()),
+        DataType::Varchar(_) | DataType::Name => convert::text(data_type, value).map(|_| ()),
         DataType::Date => convert::date(value).map(|_| ()),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             convert::micros(data_type, value).map(|_| ())
+        }
+        DataType::Rounded(clock, _) => {
+            check(clock.data_type(), value)?;
+            convert::check_rounded(data_type, value)
         }
         _ => Ok(()),
     }
@@ -94,10 +98,18 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         DataType::Date => date(text),
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
+        DataType::Rounded(clock, _) => parse_plain(clock.data_type(), text),
+        DataType::Interval => text
+            .parse()
+            .map(Value::Interval)
+            .map_err(|_| "expected an interval such as 1 year 2 mons 3 days 04:05:06.7".into()),
         DataType::Jsonb => json::normalised(text).map(|text| Value::Text(Cow::Owned(text))),
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Json => {
-            Ok(Value::Text(Cow::Owned(text.to_owned())))
-        }
+        DataType::Oid => number::<u32>(text, "0 to 4294967295").map(i64::from).map(Value::Int64),
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Name
+        | DataType::Json => Ok(Value::Text(Cow::Owned(text.to_owned()))),
     }
 }
 
@@ -155,6 +167,9 @@ fn date(text: &str) -> Result<Value<'static>, Box<str>> {
 }
 
 fn time(text: &str) -> Result<Value<'static>, Box<str>> {
+    if text == "24:00:00" {
+        return Ok(Value::Time(DAY_MICROS));
+    }
     let (text, later) = without_second_60(text);
     let time: civil::Time =
         text.parse().map_err(|error| format!("expected a time such as 23:59:59.5 ({error})"))?;
@@ -162,8 +177,8 @@ fn time(text: &str) -> Result<Value<'static>, Box<str>> {
         return Err("this type keeps no date and no time zone".into());
     }
     match micros_of(time)? + later {
-        DAY_MICROS.. => Err("a time of day is below 24:00:00".into()),
-        micros => Ok(Value::Time(micros)),
+        micros @ ..=DAY_MICROS => Ok(Value::Time(micros)),
+        _ => Err("a time of day is up to 24:00:00".into()),
     }
 }
 
@@ -249,6 +264,7 @@ impl Display for Value<'_> {
                 write_timestamp(*micros, formatter)?;
                 formatter.write_str("Z")
             }
+            Value::Interval(value) => value.fmt(formatter),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-use crate::DataType;
 use crate::convert::length_without_blanks;
+use crate::{DataType, Interval};
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -45,6 +45,8 @@ pub enum Value<'a> {
     Timestamp(i64),
     /// Microseconds since 1970-01-01 00:00:00 UTC.
     TimestampTz(i64),
+    /// A span of time.
+    Interval(Interval),
 }
 
 impl<'a> Value<'a> {
@@ -67,6 +69,7 @@ impl<'a> Value<'a> {
             Value::Time(value) => Value::Time(value),
             Value::Timestamp(value) => Value::Timestamp(value),
             Value::TimestampTz(value) => Value::TimestampTz(value),
+            Value::Interval(value) => Value::Interval(value),
         }
     }
 
@@ -89,6 +92,7 @@ impl<'a> Value<'a> {
             Value::Time(value) => Value::Time(*value),
             Value::Timestamp(value) => Value::Timestamp(*value),
             Value::TimestampTz(value) => Value::TimestampTz(*value),
+            Value::Interval(value) => Value::Interval(*value),
         }
     }
 
@@ -116,6 +120,7 @@ impl<'a> Value<'a> {
             Value::Time(_) => "time",
             Value::Timestamp(_) => "timestamp",
             Value::TimestampTz(_) => "timestamptz",
+            Value::Interval(_) => "interval",
         }
     }
 
@@ -163,6 +168,9 @@ impl<'a> Value<'a> {
             (Value::Time(left), Value::Time(right)) => left.cmp(right),
             (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
             (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
+            (Value::Interval(left), Value::Interval(right)) => {
+                left.span_micros().cmp(&right.span_micros())
+            }
             _ => match (self.as_i64(), other.as_i64(), self, other) {
                 (Some(left), Some(right), ..) => left.cmp(&right),
                 (Some(left), None, _, Value::Decimal(right)) => Decimal::from(left).cmp(right),
@@ -187,6 +195,7 @@ impl<'a> Value<'a> {
             Value::Time(_) => 10,
             Value::Timestamp(_) => 11,
             Value::TimestampTz(_) => 12,
+            Value::Interval(_) => 13,
         }
     }
 }
@@ -225,7 +234,7 @@ macro_rules! value_from {
 
 value_from! {
     bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
-    Decimal => Decimal, Uuid => Uuid,
+    Decimal => Decimal, Uuid => Uuid, Interval => Interval,
 }
 
 impl<'a> From<&'a str> for Value<'a> {

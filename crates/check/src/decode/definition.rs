@@ -1,7 +1,7 @@
 //! Table definitions as the catalogue keeps them.
 
 use onrush_types::expression::TypedExpression;
-use onrush_types::{DataType, KeyStrategy};
+use onrush_types::{Clock, DataType, IntervalFields, KeyStrategy};
 
 use super::field::Rule;
 use super::indexes::{self, EntriesOf, Index};
@@ -368,7 +368,7 @@ fn read_column(input: &mut Input<'_>) -> Read<Column> {
 
 fn is_timestamp(data_type: DataType) -> bool {
     use DataType::{Date, Time, Timestamp, TimestampTz};
-    matches!(data_type, Date | Time | Timestamp | TimestampTz)
+    matches!(data_type.unrounded(), Date | Time | Timestamp | TimestampTz)
 }
 
 pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
@@ -401,8 +401,35 @@ pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
         16 => DataType::TimestampTz,
         17 => DataType::Json,
         18 => DataType::Jsonb,
+        19 => DataType::Interval,
+        21 => DataType::Name,
+        22 => DataType::Oid,
+        20 => {
+            let (what, digits) = (input.u8().ok_or(SHORT)?, input.u8().ok_or(SHORT)?);
+            let fields = if what == 4 { input.u8().ok_or(SHORT)? } else { 0 };
+            rounded(what, digits, fields)?
+        }
         _ => return Err("a type is not known"),
     })
+}
+
+/// A type of fewer digits of seconds than six, 255 for all; an interval of these fields.
+fn rounded(what: u8, digits: u8, fields: u8) -> Read<DataType> {
+    let clock = match what {
+        1 => Clock::Time,
+        2 => Clock::Timestamp,
+        3 => Clock::TimestampTz,
+        4 => match IntervalFields::EACH.get(usize::from(fields)) {
+            Some(fields) => Clock::Interval(*fields),
+            None => return Err("the fields of an interval are not known"),
+        },
+        _ => return Err("what is rounded is not known"),
+    };
+    match digits {
+        0..=6 => Ok(DataType::Rounded(clock, Some(digits))),
+        255 => Ok(DataType::Rounded(clock, None)),
+        _ => Err("seconds have up to six digits"),
+    }
 }
 
 fn read_strategy(input: &mut Input<'_>, data_type: DataType) -> Read<KeyStrategy> {

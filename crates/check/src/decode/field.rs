@@ -33,14 +33,16 @@ impl Rule {
         match data_type {
             DataType::Boolean => Rule::Boolean,
             DataType::Int16 => Rule::Any(2),
-            DataType::Int32 | DataType::Float32 => Rule::Any(4),
+            DataType::Int32 | DataType::Float32 | DataType::Oid => Rule::Any(4),
+            DataType::Name => Rule::Text(63),
             DataType::Int64 | DataType::Float64 => Rule::Any(8),
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
             DataType::Varchar(length) => Rule::Text(usize::from(length)),
             DataType::Text | DataType::Json | DataType::Jsonb => Rule::Text(usize::MAX),
             DataType::Bytes => Rule::Bytes,
-            DataType::Uuid => Rule::Any(16),
+            DataType::Uuid | DataType::Interval => Rule::Any(16),
+            DataType::Rounded(clock, _) => Rule::of(clock.data_type()),
             DataType::Date => Rule::Date,
             DataType::Time => Rule::Time,
             DataType::Timestamp | DataType::TimestampTz => Rule::Timestamp,
@@ -78,7 +80,7 @@ impl Rule {
             Rule::Date => bytes
                 .first_chunk::<4>()
                 .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
-            Rule::Time => number(bytes).is_some_and(|micros| (0..DAY_MICROS).contains(&micros)),
+            Rule::Time => number(bytes).is_some_and(|micros| (0..=DAY_MICROS).contains(&micros)),
             Rule::Timestamp => {
                 number(bytes).is_some_and(|micros| TIMESTAMP_MICROS.contains(&micros))
             }
@@ -99,7 +101,7 @@ impl Rule {
             Rule::Boolean => "a boolean is neither 0 nor 1",
             Rule::Decimal(_) => "a decimal has more digits than declared",
             Rule::Date => "a date is not in the years 0001 to 9999",
-            Rule::Time => "a time of day is not below 24:00:00",
+            Rule::Time => "a time of day is not up to 24:00:00",
             Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
             _ => NOT_TEXT,
         }

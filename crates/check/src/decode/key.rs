@@ -121,7 +121,11 @@ fn fixed_width(column: &KeyColumn) -> Option<usize> {
 
 fn value_width(data_type: DataType) -> Option<usize> {
     match data_type {
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Bytes => None,
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Name
+        | DataType::Bytes => None,
         other => other.fixed_width_bytes(),
     }
 }
@@ -150,7 +154,7 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
     let Some(width) = value_width(data_type) else { return check_escaped(data_type, rest) };
     let (bytes, behind) = rest.split_at_checked(width).ok_or(SHORT)?;
     *rest = behind;
-    let sound = match data_type {
+    let sound = match data_type.unrounded() {
         DataType::Boolean => bytes[0] <= 1,
         // Minus zero is written as zero, and every NaN as one of them.
         DataType::Float32 => {
@@ -165,7 +169,7 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
             integer(bytes).abs() < 10i128.pow(u32::from(precision))
         }
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
-        DataType::Time => (0..i128::from(DAY_MICROS)).contains(&integer(bytes)),
+        DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
             i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
         }
@@ -227,12 +231,13 @@ fn column_words(column: &KeyColumn, bytes: &[u8]) -> String {
 
 /// A sound value in words.
 fn value_words(data_type: DataType, bytes: &[u8]) -> String {
-    match data_type {
+    match data_type.unrounded() {
         DataType::Boolean => (bytes[0] == 1).to_string(),
         DataType::Int16 | DataType::Int32 | DataType::Int64 => integer(bytes).to_string(),
         DataType::Float32 => f32::from_bits(unordered(bytes, 4) as u32).to_string(),
         DataType::Float64 => f64::from_bits(unordered(bytes, 8)).to_string(),
         DataType::Decimal { scale, .. } => format!("{}e-{scale}", integer(bytes)),
+        DataType::Oid => (integer(bytes) + (1 << 31)).to_string(), // without a sign
         DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             format!("{} microseconds", integer(bytes))

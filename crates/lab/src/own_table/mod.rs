@@ -133,6 +133,7 @@ fn with_default(column: &ColumnDefinition) -> ColumnDefinition {
 fn typical(data_type: DataType) -> DefaultValue {
     let text = |bytes: usize| Value::from("abcdefgh".repeat(bytes.div_ceil(8))[..bytes].to_owned());
     DefaultValue::Constant(match data_type {
+        DataType::Rounded(clock, _) => return typical(clock.data_type()),
         DataType::Boolean => Value::Boolean(true),
         DataType::Int16 => Value::Int16(7),
         DataType::Int32 => Value::Int32(77),
@@ -143,8 +144,11 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Char(bytes) => text(usize::from(bytes)),
         DataType::Varchar(bytes) => text(usize::from(bytes).div_ceil(2)),
         DataType::Text => text(TEXT_BYTES),
+        DataType::Name => text(8),
+        DataType::Oid => Value::Int64(77),
         DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
+        DataType::Interval => Value::Interval(onrush::Interval::seconds(7)),
         DataType::Uuid => Value::Uuid(onrush::Uuid::from_u128(7)),
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             return DefaultValue::Now;

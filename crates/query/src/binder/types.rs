@@ -9,6 +9,7 @@ use datafusion::logical_expr::{AggregateUDF, ReturnFieldArgs, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Value};
 use onrush::DataType;
 
+use crate::functions::type_name;
 use crate::types::{ColumnType, column_type, field};
 use crate::typing::Types;
 
@@ -30,7 +31,7 @@ impl Type {
     pub(super) const INTEGER: Type = Type::Known(ColumnType::Stored(DataType::Int32));
     pub(super) const BIGINT: Type = Type::Known(ColumnType::Stored(DataType::Int64));
     pub(super) const TEXT: Type = Type::Known(ColumnType::Stored(DataType::Text));
-    pub(super) const INTERVAL: Type = Type::Known(ColumnType::Interval);
+    pub(super) const INTERVAL: Type = Type::Known(ColumnType::Stored(DataType::Interval));
 
     /// The type of a cast.
     pub(super) fn written(written: &SqlType) -> Type {
@@ -38,7 +39,6 @@ impl Type {
             return Type::Known(column_type(&field));
         }
         match written {
-            SqlType::Interval { .. } => Type::INTERVAL,
             SqlType::Numeric(_) | SqlType::Decimal(_) => Type::Known(NUMERIC.into()),
             other => other
                 .to_string()
@@ -97,7 +97,9 @@ impl Type {
                 | Op::GtEq
         );
         match (left, right) {
-            (Type::Known(left), Type::Known(right)) if is_of_one_kind => kind(left) == kind(right),
+            (Type::Known(left), Type::Known(right)) if is_of_one_kind => {
+                kind(left) == kind(right) || is_scaled(left, operator, right)
+            }
             _ => true,
         }
     }
@@ -122,47 +124,40 @@ impl Type {
 
     /// As PostgreSQL writes it.
     pub(super) fn name(self) -> String {
-        let of_stored = |own: DataType| match own {
-            DataType::Decimal { .. } => "numeric".to_owned(),
-            DataType::Char(_) => "character".to_owned(),
-            DataType::Varchar(_) => "character varying".to_owned(),
-            DataType::Bytes => "bytea".to_owned(),
-            DataType::Float32 => "real".to_owned(),
-            DataType::Float64 => "double precision".to_owned(),
-            DataType::Time => "time without time zone".to_owned(),
-            DataType::Timestamp => "timestamp without time zone".to_owned(),
-            DataType::TimestampTz => "timestamp with time zone".to_owned(),
-            other => other.to_string(),
-        };
         match self {
-            Type::Known(ColumnType::Stored(own)) => of_stored(own),
-            Type::Known(ColumnType::Array(element) | ColumnType::Vector(element)) => {
-                format!("{}[]", of_stored(element))
-            }
-            Type::Known(ColumnType::Oid) => "oid".to_owned(),
-            Type::Known(ColumnType::Name) => "name".to_owned(),
-            Type::Known(ColumnType::Char) => "\"char\"".to_owned(),
-            Type::Known(ColumnType::Interval) => "interval".to_owned(),
+            Type::Known(own) => type_name(own),
             Type::Constant | Type::Untold => "unknown".to_owned(),
         }
+    }
+}
+
+/// Whether an interval is multiplied or divided by a number.
+fn is_scaled(left: ColumnType, operator: &BinaryOperator, right: ColumnType) -> bool {
+    let is_interval = |own| own == ColumnType::Stored(DataType::Interval);
+    let is_number = |own| matches!(own, ColumnType::Stored(own) if own.is_number());
+    match operator {
+        BinaryOperator::Multiply => {
+            is_interval(left) && is_number(right) || is_number(left) && is_interval(right)
+        }
+        BinaryOperator::Divide => is_interval(left) && is_number(right),
+        _ => false,
     }
 }
 
 /// Types of one kind are compared and combined with each other.
 fn kind(own: ColumnType) -> u8 {
     match own {
-        ColumnType::Stored(own) => match own {
+        ColumnType::Stored(own) => match own.unrounded() {
             DataType::Boolean => 0,
             own if own.is_text() => 1,
             DataType::Bytes => 2,
             DataType::Uuid => 3,
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
+            DataType::Interval => 4,
             DataType::Json | DataType::Jsonb => 5,
             _ => 6,
         },
-        ColumnType::Name | ColumnType::Char => 1,
-        ColumnType::Interval => 4,
-        ColumnType::Oid => 6,
+        ColumnType::Char => 1,
         ColumnType::Array(_) | ColumnType::Vector(_) => 7,
     }
 }

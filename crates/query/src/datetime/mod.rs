@@ -80,8 +80,8 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>>
     };
     if data_type == DataType::Time {
         return match time {
-            ..MICROS_PER_DAY => Ok(Value::Time(time)),
-            _ => Err(QueryError::refused("22008", "a time of day is below 24:00:00")),
+            ..=MICROS_PER_DAY => Ok(Value::Time(time)),
+            _ => Err(error(Bad::Field, data_type, written)),
         };
     }
     if !DAYS.contains(&day) {

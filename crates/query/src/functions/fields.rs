@@ -14,13 +14,13 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use onrush::DataType;
+use onrush::{DataType, Interval};
 
 use super::zoned::{local_of, utc_of};
 use crate::calendar::{Broken, Unit, truncated, truncated_interval};
 use crate::columns::ColumnBuilder;
 use crate::error::QueryError;
-use crate::interval::Interval;
+use crate::interval::of_arrow;
 use crate::style::{Zone, current};
 use crate::types::{ColumnType, arrow_type, field};
 
@@ -179,7 +179,7 @@ fn broken(of: &ArrayRef, row: usize, zone: &Zone) -> crate::Result<Broken> {
         }
         ArrowType::Interval(_) => {
             let value = of.as_primitive::<IntervalMonthDayNanoType>().value(row);
-            Ok(Broken::interval(value.into()))
+            Ok(Broken::interval(of_arrow(value)))
         }
         ArrowType::Timestamp(_, None) => {
             Broken::local(of.as_primitive::<TimestampMicrosecondType>().value(row))
@@ -224,7 +224,7 @@ fn truncate(word: &ArrayRef, of: &ArrayRef, zones: Option<&ArrayRef>) -> Result<
     let (words, style) = (word.as_string::<i32>(), current());
     let name = name_of(of.data_type());
     if *of.data_type() == INTERVAL {
-        let mut made = ColumnBuilder::new(ColumnType::Interval, of.len())?;
+        let mut made = ColumnBuilder::new(ColumnType::Stored(DataType::Interval), of.len())?;
         let intervals = of.as_primitive::<IntervalMonthDayNanoType>();
         for row in 0..of.len() {
             if words.is_null(row) || of.is_null(row) {
@@ -232,9 +232,9 @@ fn truncate(word: &ArrayRef, of: &ArrayRef, zones: Option<&ArrayRef>) -> Result<
                 continue;
             }
             let unit = Unit::of(words.value(row), name)?;
-            let interval = Interval::from(intervals.value(row));
+            let interval = of_arrow(intervals.value(row));
             let cut = truncated_interval(interval, unit, words.value(row))?;
-            made.append(&onrush::Value::from(cut.to_string()))?;
+            made.append(&onrush::Value::Interval(cut))?;
         }
         return Ok(made.finish());
     }
@@ -283,7 +283,7 @@ fn at_zone(zones: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef> {
             continue;
         }
         let zone = match offsets {
-            Some(offsets) => zone_of(Interval::from(offsets.value(row)))?,
+            Some(offsets) => zone_of(of_arrow(offsets.value(row)))?,
             None => {
                 let name = zones.as_string::<i32>().value(row);
                 match &known {

@@ -1,5 +1,6 @@
 //! Arithmetic of intervals as PostgreSQL has it, a column at a time.
 
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
@@ -7,7 +8,8 @@ use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray, StringArray};
 use datafusion::arrow::compute::kernels::arity::{try_binary, try_unary, unary};
 use datafusion::arrow::datatypes::{
     ArrowPrimitiveType, DataType as ArrowType, Decimal128Type, Float64Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    TimestampMicrosecondType,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, internal_err, plan_err};
@@ -15,8 +17,11 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use onrush::{DataType, Interval, Value};
+
+use super::typed::{Call, TypedFunction};
 use crate::error::QueryError;
-use crate::interval::Interval;
+use crate::interval::{MICROS_PER_DAY, of_arrow, out_of_range, parse_interval, to_arrow};
 
 const INTERVAL: ArrowType = ArrowType::Interval(IntervalUnit::MonthDayNano);
 const TIMESTAMP: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
@@ -106,7 +111,7 @@ function!(
         let [later, earlier] = given else { return wrong_number() };
         let (later, earlier) = (timestamps(later), timestamps(earlier));
         let between =
-            |later, earlier| native(Interval::between(earlier, later).map_err(external)?);
+            |later, earlier| native(crate::interval::between(earlier, later).map_err(external)?);
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(later, earlier, between))
     }
 );
@@ -117,7 +122,7 @@ function!(
         let [interval, factor] = given else { return wrong_number() };
         let factor = factor.as_primitive::<Float64Type>();
         let times = |interval, factor| {
-            native(Interval::from(interval).times(factor).map_err(external)?)
+            native(crate::interval::times(of_arrow(interval), factor).map_err(external)?)
         };
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(intervals(interval), factor, times))
     }
@@ -129,7 +134,7 @@ function!(
         let [interval, divisor] = given else { return wrong_number() };
         let divisor = divisor.as_primitive::<Float64Type>();
         let divide = |interval, divisor| {
-            native(Interval::from(interval).divided(divisor).map_err(external)?)
+            native(crate::interval::divided(of_arrow(interval), divisor).map_err(external)?)
         };
         let interval = intervals(interval);
         try_made(try_binary::<_, _, _, IntervalMonthDayNanoType>(interval, divisor, divide))
@@ -141,7 +146,7 @@ function!(
     span, "interval_span", &[INTERVAL], ArrowType::Decimal128(SPAN_DIGITS, 0), |given| {
         let [interval] = given else { return wrong_number() };
         let span = unary::<_, _, Decimal128Type>(intervals(interval), |interval| {
-            Interval::from(interval).span_micros()
+            of_arrow(interval).span_micros()
         });
         Ok(Arc::new(span.with_precision_and_scale(SPAN_DIGITS, 0)?))
     }
@@ -153,10 +158,31 @@ function!(
         let [written] = given else { return wrong_number() };
         let written: &StringArray = written.as_string::<i32>();
         let read = written.iter().map(|written| {
-            written.map(|text| native(Interval::parse(text).map_err(external)?)).transpose()
+            written.map(|text| native(parse_interval(text).map_err(external)?)).transpose()
         });
         let read: Result<Vec<Option<IntervalMonthDayNano>>, ArrowError> = read.collect();
         made(read?.into_iter().collect::<PrimitiveArray<IntervalMonthDayNanoType>>())
+    }
+);
+
+function!(
+    /// The part of an interval that is less than a day, from midnight on.
+    time_of_interval, "interval_time", &[INTERVAL], ArrowType::Time64(TimeUnit::Microsecond), |given| {
+        let [interval] = given else { return wrong_number() };
+        made(unary::<_, _, Time64MicrosecondType>(intervals(interval), |interval| {
+            of_arrow(interval).micros.rem_euclid(MICROS_PER_DAY)
+        }))
+    }
+);
+
+function!(
+    /// A time of day as an interval.
+    interval_of_time, "time_interval", &[ArrowType::Time64(TimeUnit::Microsecond)], INTERVAL, |given| {
+        let [time] = given else { return wrong_number() };
+        let time = time.as_primitive::<Time64MicrosecondType>();
+        made(unary::<_, _, IntervalMonthDayNanoType>(time, |micros| {
+            IntervalMonthDayNano::new(0, 0, micros * 1000)
+        }))
     }
 );
 
@@ -179,8 +205,27 @@ function!(justify_days, "justify_days", &[INTERVAL], INTERVAL, |given| {
 });
 
 function!(justify_interval, "justify_interval", &[INTERVAL], INTERVAL, |given| {
-    justified(given, |interval| interval.with_days()?.with_months()?.with_one_sign())
+    justified(given, |interval| Some(interval.with_days()?.with_months()?.with_one_sign()))
 });
+
+/// The greatest or the least of some intervals; NULL counts for nothing.
+pub(crate) fn extreme_interval(is_greatest: bool) -> Arc<ScalarUDF> {
+    let (name, call): (_, Call) = match is_greatest {
+        true => ("interval_greatest", |given| Ok(extreme(given.values, Ordering::Greater))),
+        false => ("interval_least", |given| Ok(extreme(given.values, Ordering::Less))),
+    };
+    TypedFunction::new(name, |_| DataType::Interval.into(), call).into_udf()
+}
+
+/// Of those that are equal the first.
+fn extreme(given: &[Value<'_>], wanted: Ordering) -> Value<'static> {
+    let values = given.iter().filter(|value| !value.is_null());
+    let found = values.reduce(|kept, next| match next.total_cmp(kept) == wanted {
+        true => next,
+        false => kept,
+    });
+    found.map_or(Value::Null, |found| found.clone().into_owned())
+}
 
 /// Those that statements call by name.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
@@ -189,10 +234,11 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 
 fn justified(
     given: &[ArrayRef],
-    justify: impl Fn(Interval) -> std::result::Result<Interval, QueryError>,
+    justify: impl Fn(Interval) -> Option<Interval>,
 ) -> Result<ArrayRef> {
     let [interval] = given else { return wrong_number() };
-    let justify = |interval| native(justify(Interval::from(interval)).map_err(external)?);
+    let justify =
+        |interval| native(justify(of_arrow(interval)).ok_or_else(|| external(out_of_range()))?);
     try_made(try_unary::<_, _, IntervalMonthDayNanoType>(intervals(interval), justify))
 }
 
@@ -205,7 +251,7 @@ fn intervals(column: &ArrayRef) -> &PrimitiveArray<IntervalMonthDayNanoType> {
 }
 
 fn native(interval: Interval) -> Result<IntervalMonthDayNano, ArrowError> {
-    interval.try_into().map_err(external)
+    to_arrow(interval).map_err(external)
 }
 
 fn made<T: ArrowPrimitiveType>(array: PrimitiveArray<T>) -> Result<ArrayRef> {

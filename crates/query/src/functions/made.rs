@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
-use onrush::{DataType, Value};
+use onrush::{DataType, Interval, Value};
 
 use super::fields::zone_named;
 use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
-use crate::interval::{Interval, MICROS_PER_DAY, out_of_range};
+use crate::interval::{MICROS_PER_DAY, out_of_range};
 use crate::style::{Zone, current};
 use crate::timestamp::{day_of, days};
 use crate::types::ColumnType;
@@ -26,7 +26,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     };
     let stored = ColumnType::Stored;
     vec![
-        function("make_interval", ColumnType::Interval, make_interval),
+        function("make_interval", ColumnType::Stored(DataType::Interval), make_interval),
         function("make_date", stored(DataType::Date), |given| match given {
             [year, month, day] => Ok(Value::Date(date(year, month, day)?)),
             _ => Err(no_such("make_date")),
@@ -76,7 +76,7 @@ fn make_interval(given: &[Value<'_>]) -> Result<Value<'static>> {
         days: small(weeks * 7 + of_weeks)?,
         micros: time.checked_add(micros as i64).ok_or_else(out_of_range)?,
     };
-    Ok(interval.to_string().into())
+    Ok(Value::Interval(interval))
 }
 
 fn local(given: &[Value<'_>], name: &str) -> Result<i64> {

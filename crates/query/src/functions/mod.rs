@@ -11,7 +11,7 @@ mod exists;
 mod fields;
 mod group_sets;
 mod input_order;
-mod interval_sums;
+mod interval_aggregates;
 mod intervals;
 mod json;
 mod json_parts;
@@ -58,8 +58,11 @@ pub(crate) use deviations::numeric_deviation;
 pub(crate) use exists::ExistsAsValue;
 pub(crate) use group_sets::GroupSets;
 pub(crate) use input_order::InputOrder;
-pub(crate) use interval_sums::interval_sum;
-pub(crate) use intervals::{READ_INTERVAL, between, divided, read_interval, span, times};
+pub(crate) use interval_aggregates::{any_average, first_interval, interval_aggregate};
+pub(crate) use intervals::{
+    READ_INTERVAL, between, divided, extreme_interval, interval_of_time, read_interval, span,
+    time_of_interval, times,
+};
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
 pub(crate) use json_parts::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_KEY, JSON_ITEMS, JSON_ITEMS_TEXT,
@@ -82,7 +85,7 @@ pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
 pub(crate) use text::{parse_function, text_function};
-pub(crate) use types::TYPE_OF;
+pub(crate) use types::{TYPE_OF, type_name};
 pub(crate) use wide::bigint_as_numeric;
 pub(crate) use zoned::ZonedCasts;
 

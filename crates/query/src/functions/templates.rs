@@ -7,7 +7,7 @@ use onrush::{DataType, Decimal, Value};
 
 use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
-use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::interval::MICROS_PER_DAY;
 use crate::pattern::{
     Broken, read_date, read_number, read_timestamp, write_number, write_timestamp,
 };
@@ -64,8 +64,7 @@ fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
         Value::Decimal(value) => number(*value),
         Value::Float32(value) => number(decimal(f64::from(*value))?),
         Value::Float64(value) => number(decimal(*value)?),
-        // An interval comes as its text; what is none is told.
-        Value::Text(interval) => timestamp(Broken::interval(Interval::parse(interval)?)),
+        Value::Interval(interval) => timestamp(Broken::interval(*interval)),
         _ => Err(wrong_types("to_char")),
     }
 }

@@ -43,7 +43,11 @@ pub(crate) fn text_function() -> Arc<ScalarUDF> {
 /// The function that reads values of `target`.
 pub(crate) fn parse_function(target: DataType) -> Arc<ScalarUDF> {
     let name = format!("to_{target}");
-    let signature = Signature::string(1, Volatility::Immutable);
+    let signature = match target {
+        // Of values, too, which are rounded.
+        DataType::Rounded(..) => Signature::any(1, Volatility::Immutable),
+        _ => Signature::string(1, Volatility::Immutable),
+    };
     Arc::new(ScalarUDF::new_from_impl(ReadText { name, target, signature }))
 }
 
@@ -96,9 +100,18 @@ impl ScalarUDFImpl for ReadText {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let given = cast(&given(&args)?, &ArrowType::Utf8)?;
-        let given = given.as_string::<i32>();
+        let given = given(&args)?;
         let mut read = ColumnBuilder::new(ColumnType::Stored(self.target), given.len())?;
+        let is_rounded = matches!(self.target, DataType::Rounded(..));
+        if is_rounded && *given.data_type() == arrow_type(ColumnType::Stored(self.target)) {
+            for row in 0..given.len() {
+                let value = value_at(&given, row, ColumnType::Stored(self.target))?;
+                read.append(&self.target.rounded(value))?;
+            }
+            return Ok(ColumnarValue::Array(read.finish()));
+        }
+        let given = cast(&given, &ArrowType::Utf8)?;
+        let given = given.as_string::<i32>();
         for row in 0..given.len() {
             if given.is_null(row) {
                 read.append(&Value::Null)?;

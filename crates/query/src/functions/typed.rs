@@ -23,7 +23,7 @@ pub(super) struct Given<'g> {
     pub(super) types: &'g [ColumnType],
 }
 
-type Call = fn(&Given<'_>) -> crate::Result<Value<'static>>;
+pub(super) type Call = fn(&Given<'_>) -> crate::Result<Value<'static>>;
 
 /// A function of any arguments that makes one value of them.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let text = |_: &[ColumnType]| ColumnType::Stored(DataType::Text);
     vec![
         TypedFunction::new(TYPE_OF, text, |given| {
-            Ok(given.types.first().map_or(Value::Null, |column| name(*column).into()))
+            Ok(given.types.first().map_or(Value::Null, |column| type_name(*column).into()))
         })
         .into_udf(),
         count("num_nulls", |value| value.is_null()).immutable().into_udf(),
@@ -43,16 +43,13 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// A type as PostgreSQL writes it, without length.
-fn name(column: ColumnType) -> String {
+pub(crate) fn type_name(column: ColumnType) -> String {
     let name = match column {
-        ColumnType::Interval => "interval",
-        ColumnType::Oid => "oid",
-        ColumnType::Name => "name",
         ColumnType::Char => "\"char\"",
         ColumnType::Array(element) | ColumnType::Vector(element) => {
-            return format!("{}[]", name(element.into()));
+            return format!("{}[]", type_name(element.into()));
         }
-        ColumnType::Stored(stored) => match stored {
+        ColumnType::Stored(stored) => match stored.unrounded() {
             DataType::Float64 => "double precision",
             DataType::Decimal { .. } => "numeric",
             DataType::Char(_) => "character",

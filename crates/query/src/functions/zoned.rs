@@ -20,11 +20,11 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
-use onrush::DataType;
+use onrush::{DataType, Interval};
 
 use super::{parse_function, rewrite_typed, text_function};
 use crate::error::QueryError;
-use crate::interval::Interval;
+use crate::interval::{of_arrow, out_of_range};
 use crate::style::{Zone, current};
 use crate::timestamp::plus_calendar;
 use crate::types::{ColumnType, UTC, arrow_type, plain_type};
@@ -122,9 +122,11 @@ impl ScalarUDFImpl for Zoned {
                 let timestamp = timestamp.as_primitive::<TimestampMicrosecondType>();
                 let interval = interval.as_primitive::<IntervalMonthDayNanoType>();
                 let sum = |timestamp, interval: IntervalMonthDayNano| {
-                    let interval = Interval::from(interval);
+                    let interval = of_arrow(interval);
                     let interval = match kind {
-                        Kind::Minus => interval.negated().map_err(external)?,
+                        Kind::Minus => {
+                            interval.negated().ok_or_else(|| external(out_of_range()))?
+                        }
                         _ => interval,
                     };
                     plus(timestamp, interval, zone).map_err(external)

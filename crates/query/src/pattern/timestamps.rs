@@ -4,8 +4,10 @@ use jiff::civil::{Date, DateTime};
 
 use super::not_supported;
 use super::template::{Field, Node, parts};
+use onrush::Interval;
+
 use crate::error::{QueryError, Result};
-use crate::interval::{Interval, MICROS_PER_DAY};
+use crate::interval::MICROS_PER_DAY;
 use crate::timestamp::{civil, day_of, day_of_year, days, julian_day, micros, out_of_range};
 
 const MONTHS: [&str; 12] = [
@@ -168,8 +170,9 @@ fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
     };
     let width = if field.is_tight { 0 } else { width };
     let digits = match number < 0 {
-        true => format!("-{:0width$}", -number),
-        false => format!("{number:0width$}"),
+        // The day of an interval counts its sign among its digits.
+        true if field.word != "DD" => format!("-{:0width$}", -number),
+        _ => format!("{number:0width$}"),
     };
     Ok(match field.ordinal {
         Some(case) => digits + &case.of(ordinal(number)),

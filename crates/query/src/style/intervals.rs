@@ -2,8 +2,9 @@
 
 use std::fmt::{Result, Write};
 
+use onrush::Interval;
+
 use super::{IntervalStyle, Style};
-use crate::interval::Interval;
 
 /// An interval broken down into what is written of it.
 #[derive(Clone, Copy)]

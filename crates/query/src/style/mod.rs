@@ -194,7 +194,7 @@ pub fn coerce_timestamp(value: &Value<'_>, to: DataType) -> Result<Option<Value<
 /// The moment as a value of a type, by the clocks of the session.
 #[must_use]
 pub fn now_as(to: DataType, unix_micros: i64) -> Option<Value<'static>> {
-    match to {
+    match to.unrounded() {
         DataType::TimestampTz => to.timestamp(unix_micros),
         _ => to.timestamp(current().zone.local(unix_micros).ok()?),
     }

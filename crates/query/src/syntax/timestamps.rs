@@ -2,16 +2,17 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::arrow::datatypes::IntervalMonthDayNano;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Interval, IntervalFields, Query, Value, visit_expressions_mut,
+    Interval, IntervalFields as SqlFields, Query, Value, visit_expressions_mut,
 };
+use onrush::IntervalFields;
 
 use super::call_of;
 use crate::functions::READ_INTERVAL;
 use crate::interval;
-use crate::interval_text::{self, Range};
+use crate::interval_text;
+use crate::typing::{digits_of, fields_of_type};
 
 /// Writes a constant interval in units that stand alone. One that is none becomes a call, which
 /// tells why.
@@ -22,8 +23,8 @@ pub(super) fn written_plainly(interval: &mut Interval) -> Option<Expr> {
     let text = text_of(interval)?;
     match interval_text::read(text, range) {
         // DataFusion counts in nanoseconds.
-        Ok(read) if IntervalMonthDayNano::try_from(read).is_ok() => {
-            *text = plain(range.cut(read, digits_of(digits)));
+        Ok(read) if interval::to_arrow(read).is_ok() => {
+            *text = plain(range.cut(read, digits.map(digits_of)));
             interval.leading_field = None;
             interval.last_field = None;
             interval.leading_precision = None;
@@ -37,7 +38,7 @@ pub(super) fn written_plainly(interval: &mut Interval) -> Option<Expr> {
 /// A constant that is cast to an interval of some fields, or with so many digits of seconds.
 pub(super) fn of_fields(
     constant: &Expr,
-    fields: Option<&IntervalFields>,
+    fields: Option<&SqlFields>,
     digits: Option<u64>,
 ) -> Option<Expr> {
     let value = match constant {
@@ -52,61 +53,39 @@ pub(super) fn of_fields(
         last_field: None,
         fractional_seconds_precision: None,
     };
-    let range = fields.map(range_of_type).unwrap_or_default();
+    let range = fields.map(fields_of_type).unwrap_or_default();
     let text = text_of(&mut interval)?;
     let read = interval_text::read(text, range);
     Some(match read {
         Ok(read) => {
-            *text = plain(range.cut(read, digits_of(digits)));
+            *text = plain(range.cut(read, digits.map(digits_of)));
             Expr::Interval(interval)
         }
         Err(_) => call_of(READ_INTERVAL, [*interval.value]),
     })
 }
 
-fn digits_of(digits: Option<u64>) -> Option<u32> {
-    digits.and_then(|digits| u32::try_from(digits).ok())
-}
-
-fn range_of_type(fields: &IntervalFields) -> Range {
-    match fields {
-        IntervalFields::Year => Range::Year,
-        IntervalFields::Month => Range::Month,
-        IntervalFields::Day => Range::Day,
-        IntervalFields::Hour => Range::Hour,
-        IntervalFields::Minute => Range::Minute,
-        IntervalFields::Second => Range::Second,
-        IntervalFields::YearToMonth => Range::YearToMonth,
-        IntervalFields::DayToHour => Range::DayToHour,
-        IntervalFields::DayToMinute => Range::DayToMinute,
-        IntervalFields::DayToSecond => Range::DayToSecond,
-        IntervalFields::HourToMinute => Range::HourToMinute,
-        IntervalFields::HourToSecond => Range::HourToSecond,
-        IntervalFields::MinuteToSecond => Range::MinuteToSecond,
-    }
-}
-
 /// The fields from one to another; none if there are no such intervals.
 pub(crate) fn range_of(
     first: Option<&DateTimeField>,
     last: Option<&DateTimeField>,
-) -> Option<Range> {
+) -> Option<IntervalFields> {
     use DateTimeField::{Day, Hour, Minute, Month, Second, Year};
     Some(match (first, last) {
-        (None, None) => Range::All,
-        (Some(Year), None) => Range::Year,
-        (Some(Month), None) => Range::Month,
-        (Some(Day), None) => Range::Day,
-        (Some(Hour), None) => Range::Hour,
-        (Some(Minute), None) => Range::Minute,
-        (Some(Second), None) => Range::Second,
-        (Some(Year), Some(Month)) => Range::YearToMonth,
-        (Some(Day), Some(Hour)) => Range::DayToHour,
-        (Some(Day), Some(Minute)) => Range::DayToMinute,
-        (Some(Day), Some(Second)) => Range::DayToSecond,
-        (Some(Hour), Some(Minute)) => Range::HourToMinute,
-        (Some(Hour), Some(Second)) => Range::HourToSecond,
-        (Some(Minute), Some(Second)) => Range::MinuteToSecond,
+        (None, None) => IntervalFields::All,
+        (Some(Year), None) => IntervalFields::Year,
+        (Some(Month), None) => IntervalFields::Month,
+        (Some(Day), None) => IntervalFields::Day,
+        (Some(Hour), None) => IntervalFields::Hour,
+        (Some(Minute), None) => IntervalFields::Minute,
+        (Some(Second), None) => IntervalFields::Second,
+        (Some(Year), Some(Month)) => IntervalFields::YearToMonth,
+        (Some(Day), Some(Hour)) => IntervalFields::DayToHour,
+        (Some(Day), Some(Minute)) => IntervalFields::DayToMinute,
+        (Some(Day), Some(Second)) => IntervalFields::DayToSecond,
+        (Some(Hour), Some(Minute)) => IntervalFields::HourToMinute,
+        (Some(Hour), Some(Second)) => IntervalFields::HourToSecond,
+        (Some(Minute), Some(Second)) => IntervalFields::MinuteToSecond,
         _ => return None,
     })
 }
@@ -116,7 +95,7 @@ pub(super) fn negated(inner: &Expr) -> Option<Expr> {
     let Expr::Interval(interval) = inner else { return None };
     let mut interval = interval.clone();
     let text = text_of(&mut interval)?;
-    *text = plain(interval::Interval::parse(text).ok()?.times(-1.0).ok()?);
+    *text = plain(interval::times(interval::parse_interval(text).ok()?, -1.0).ok()?);
     Some(Expr::Interval(interval))
 }
 
@@ -126,8 +105,8 @@ fn text_of(interval: &mut Interval) -> Option<&mut String> {
     Some(text)
 }
 
-fn plain(interval: interval::Interval) -> String {
-    let interval::Interval { months, days, micros } = interval;
+fn plain(interval: onrush::Interval) -> String {
+    let onrush::Interval { months, days, micros } = interval;
     format!("{months} months {days} days {micros} microseconds")
 }
 

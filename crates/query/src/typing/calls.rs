@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::functions::unicode::rpad;
+use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition};
 use onrush::DataType;
@@ -15,7 +16,7 @@ use crate::functions::{
     LOGARITHM, POSITIVE, bigint_as_numeric, named, numeric_average, numeric_deviation,
     octet_length, real_deviation, real_sum, round_to_even, text_function,
 };
-use crate::interval::Interval;
+use crate::interval::{of_arrow, parse_interval};
 use crate::types::{ColumnType, column_type};
 
 /// A logarithm of numbers above zero; of others DataFusion makes what is no number.
@@ -109,9 +110,9 @@ pub(super) fn length(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
 pub(super) fn check_stride(call: &ScalarFunction) -> Result<()> {
     let stride = match call.args.first() {
         Some(Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(stride)), _)) => {
-            Interval::from(*stride)
+            of_arrow(*stride)
         }
-        Some(Expr::Literal(ScalarValue::Utf8(Some(written)), _)) => Interval::parse(written)?,
+        Some(Expr::Literal(ScalarValue::Utf8(Some(written)), _)) => parse_interval(written)?,
         _ => return Ok(()),
     };
     if stride.months != 0 {
@@ -135,16 +136,16 @@ pub(super) fn sum(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<Aggre
     None
 }
 
-/// An average of whole numbers or of `numeric` is a `numeric`: the function for it.
+/// An average of whole numbers or of `numeric` is a `numeric`: the function for that, or DataFusion's own.
 pub(super) fn average(
     arguments: &mut [Expr],
     schema: &DFSchema,
     is_distinct: bool,
-) -> Option<Arc<AggregateUDF>> {
-    let [number] = arguments else { return None };
-    let own = number.get_type(schema).ok()?;
-    if !as_numeric(number, &own) {
-        return None;
+) -> Arc<AggregateUDF> {
+    let [number] = arguments else { return avg_udaf() };
+    let is_number = number.get_type(schema).is_ok_and(|own| as_numeric(number, &own));
+    if !is_number {
+        return avg_udaf();
     }
     if is_distinct {
         // DataFusion's own has four digits more.
@@ -152,9 +153,9 @@ pub(super) fn average(
             let wide = ArrowType::Decimal128(34, 12);
             *number = Expr::Cast(Cast::new(Box::new(std::mem::take(number)), wide));
         }
-        return None;
+        return avg_udaf();
     }
-    Some(numeric_average())
+    numeric_average()
 }
 
 /// A whole number as `numeric`; whether it is one now.
@@ -212,9 +213,8 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
             Ok(())
         }
         ("avg", arguments) => {
-            if let Some(own) = average(arguments, schema, window.params.distinct) {
-                window.fun = WindowFunctionDefinition::AggregateUDF(own);
-            }
+            let own = average(arguments, schema, window.params.distinct);
+            window.fun = WindowFunctionDefinition::AggregateUDF(own);
             Ok(())
         }
         ("stddev" | "stddev_pop" | "var" | "var_pop", arguments) => {

@@ -3,16 +3,24 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, Cast};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Cast, InSubquery, ScalarFunction, WindowFunction, WindowFunctionParams,
+};
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator, ScalarUDF,
+    WindowFunctionDefinition, when,
+};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use onrush::DataType;
 
 use super::call;
 use crate::error::QueryError;
-use crate::functions::{between, divided, interval_sum, named, span, times};
+use crate::functions::{
+    between, divided, extreme_interval, interval_aggregate, interval_of_time, named, span,
+    time_of_interval, times,
+};
 use crate::types::{ColumnType, arrow_type};
 
 /// Plans an operator that has an interval on a side, or gives one.
@@ -31,6 +39,11 @@ pub(super) fn planned(
             let [one, other] = in_utc([one, other], schema)?;
             call(between(), vec![one, other])
         }
+        (Kind::Time, Op::Plus, Kind::Time) => {
+            let name = "time without time zone";
+            let message = format!("operator is not unique: {name} + {name}");
+            return Err(QueryError::refused("42725", message).into());
+        }
         (Kind::Interval, Op::Multiply, Kind::Number) => call(times(), vec![one, float(other)]),
         (Kind::Number, Op::Multiply, Kind::Interval) => call(times(), vec![other, float(one)]),
         (Kind::Interval, Op::Divide, Kind::Number) => call(divided(), vec![one, float(other)]),
@@ -46,7 +59,7 @@ pub(super) fn planned(
 /// Intervals that are compared, as what they are compared by.
 pub(super) fn as_spans<'e>(compared: impl IntoIterator<Item = &'e mut Expr>, schema: &DFSchema) {
     for expression in compared {
-        if Kind::of(expression, schema) == Kind::Interval {
+        if is_one(expression, schema) {
             *expression = call(span(), vec![std::mem::take(expression)]);
         }
     }
@@ -54,29 +67,97 @@ pub(super) fn as_spans<'e>(compared: impl IntoIterator<Item = &'e mut Expr>, sch
 
 /// Whether one of these is an interval.
 pub(super) fn is_among(expressions: &[Expr], schema: &DFSchema) -> bool {
-    expressions.iter().any(|expression| Kind::of(expression, schema) == Kind::Interval)
+    expressions.iter().any(|expression| is_one(expression, schema))
+}
+
+pub(super) fn is_one(expression: &Expr, schema: &DFSchema) -> bool {
+    Kind::of(expression, schema) == Kind::Interval
 }
 
 /// Aggregates that compute with intervals, by functions of their own.
 ///
 /// # Errors
-/// Those for which there are none.
-pub(super) fn aggregate(mut call: AggregateFunction) -> Result<AggregateFunction> {
-    call.func = match call.func.name() {
-        "sum" => interval_sum(),
-        "min" | "max" => {
-            let message = "min and max of intervals are not supported".to_owned();
-            return Err(QueryError::NotSupported { message }.into());
+/// DISTINCT, but of a count.
+pub(super) fn aggregate(
+    mut call: AggregateFunction,
+    schema: &DFSchema,
+) -> Result<AggregateFunction> {
+    match call.func.name() {
+        "count" if call.params.distinct => as_spans(&mut call.params.args, schema),
+        "min" | "max" => call.params.distinct = false,
+        name if call.params.distinct => {
+            return Err(not_supported(&format!("{name} of intervals with DISTINCT")));
         }
-        _ => call.func,
-    };
+        _ => {}
+    }
+    if let Some(own) = interval_aggregate(call.func.name()) {
+        call.func = own;
+    }
     Ok(call)
+}
+
+/// A window of intervals, or by them.
+pub(super) fn window(window: &mut WindowFunction, schema: &DFSchema) {
+    let WindowFunctionParams { args, partition_by, order_by, .. } = &mut window.params;
+    as_spans(partition_by, schema);
+    as_spans(order_by.iter_mut().map(|sort| &mut sort.expr), schema);
+    if is_among(args, schema)
+        && let WindowFunctionDefinition::AggregateUDF(function) = &window.fun
+        && let Some(own) = interval_aggregate(function.name())
+    {
+        window.fun = WindowFunctionDefinition::AggregateUDF(own);
+    }
+}
+
+/// `interval IN (SELECT ...)`.
+pub(super) fn in_subquery(mut subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    if is_one(&subquery.expr, schema) {
+        as_spans([&mut *subquery.expr], schema);
+        let plan = &subquery.subquery.subquery;
+        let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
+        let spans =
+            LogicalPlanBuilder::from(Arc::clone(plan)).project([call(span(), vec![column])]);
+        subquery.subquery.subquery = Arc::new(spans?.build()?);
+    }
+    Ok(Expr::InSubquery(subquery))
+}
+
+/// `greatest` and `least`.
+pub(super) fn extreme(mut function: ScalarFunction) -> Expr {
+    function.func = extreme_interval(function.func.name() == "greatest");
+    Expr::ScalarFunction(function)
+}
+
+/// `nullif` compares.
+pub(super) fn null_if(function: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    match function.args.as_slice() {
+        [one, other] if is_one(one, schema) && is_one(other, schema) => {
+            let spans = [one, other].map(|interval| call(span(), vec![interval.clone()]));
+            let [left, right] = spans;
+            when(left.eq(right), Expr::Literal(ScalarValue::Null, None)).otherwise(one.clone())
+        }
+        _ => Ok(Expr::ScalarFunction(function)),
+    }
+}
+
+/// The function that casts between intervals and times of day.
+pub(super) fn cast(from: &ArrowType, to: &ArrowType) -> Option<Arc<ScalarUDF>> {
+    match (from, to) {
+        (ArrowType::Interval(_), ArrowType::Time64(_)) => Some(time_of_interval()),
+        (ArrowType::Time64(_), ArrowType::Interval(_)) => Some(interval_of_time()),
+        _ => None,
+    }
+}
+
+pub(super) fn not_supported(what: &str) -> DataFusionError {
+    QueryError::NotSupported { message: format!("{what} is not supported") }.into()
 }
 
 /// What matters here of a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Interval,
+    Time,
     Timestamp,
     Date,
     Number,
@@ -87,6 +168,7 @@ impl Kind {
     fn of(expression: &Expr, schema: &DFSchema) -> Kind {
         match expression.get_type(schema) {
             Ok(ArrowType::Interval(_)) => Kind::Interval,
+            Ok(ArrowType::Time64(_)) => Kind::Time,
             Ok(ArrowType::Timestamp(..)) => Kind::Timestamp,
             Ok(ArrowType::Date32) => Kind::Date,
             Ok(other) if other.is_numeric() => Kind::Number,

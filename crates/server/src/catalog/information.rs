@@ -1,6 +1,6 @@
 //! `information_schema`: what the standard says about tables.
 
-use onrush::{CheckConstraint, DataType, Row, Table, Value};
+use onrush::{CheckConstraint, Clock, DataType, IntervalFields, Row, Table, Value};
 use onrush_query::{ColumnType, Statement};
 
 use super::foreign_keys;
@@ -69,6 +69,8 @@ pub(super) const ALL: &[SystemTable] = &[
             ("character_maximum_length", INT4),
             ("numeric_precision", INT4),
             ("numeric_scale", INT4),
+            ("datetime_precision", INT4),
+            ("interval_type", TEXT),
             ("udt_name", NAME),
             ("is_identity", TEXT),
             ("identity_generation", TEXT),
@@ -219,6 +221,7 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         };
         let written = match column_type {
             ColumnType::Array(_) => "ARRAY".to_owned(),
+            ColumnType::Stored(data_type) => values::type_name(data_type.unrounded()),
             other => values::name_of(other),
         };
         let plain = written.split('(').next().unwrap_or_default().to_owned();
@@ -234,6 +237,8 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             length,
             precision,
             scale,
+            own.and_then(digits_of_seconds).map_or(Value::Null, number),
+            own.and_then(interval_type).map_or(Value::Null, Value::from),
             names::udt_name(column_type).into(),
             word(names::is_identity(column)),
             match names::is_identity(column) {
@@ -248,6 +253,29 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         row
     };
     definition.shown_columns().enumerate().map(row).collect()
+}
+
+/// How many digits behind the point the seconds of a type have.
+fn digits_of_seconds(data_type: DataType) -> Option<i32> {
+    match data_type {
+        DataType::Rounded(_, digits) => Some(digits.map_or(6, i32::from)),
+        DataType::Date => Some(0),
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
+            Some(6)
+        }
+        _ => None,
+    }
+}
+
+/// The fields of an interval, as they are told.
+fn interval_type(data_type: DataType) -> Option<String> {
+    match data_type {
+        DataType::Rounded(Clock::Interval(fields), digits) if fields != IntervalFields::All => {
+            let digits = digits.map_or(String::new(), |digits| format!("({digits})"));
+            Some(format!("{}{digits}", fields.name()).to_uppercase())
+        }
+        _ => None,
+    }
 }
 
 fn key_usage(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {

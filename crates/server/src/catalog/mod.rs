@@ -120,8 +120,8 @@ mod kinds {
     use onrush::DataType;
     use onrush_query::ColumnType;
 
-    pub(super) const OID: ColumnType = ColumnType::Oid;
-    pub(super) const NAME: ColumnType = ColumnType::Name;
+    pub(super) const OID: ColumnType = ColumnType::Stored(DataType::Oid);
+    pub(super) const NAME: ColumnType = ColumnType::Stored(DataType::Name);
     pub(super) const CHAR: ColumnType = ColumnType::Char;
     pub(super) const TEXT: ColumnType = ColumnType::Stored(DataType::Text);
     pub(super) const BOOL: ColumnType = ColumnType::Stored(DataType::Boolean);

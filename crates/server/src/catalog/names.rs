@@ -226,6 +226,12 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
             _ => known.name().to_owned(),
         },
     };
+    if modifier >= 0
+        && let Some(ColumnType::Stored(data_type)) = values::column_type_of(oid)
+        && let Some(rounded) = values::with_modifier(data_type, modifier)
+    {
+        return Some(values::type_name(rounded));
+    }
     if modifier < 4 {
         return Some(plain);
     }

@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{ColumnDefinition, DefaultValue, Row, Table, Value};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Row, Table, Value};
 use onrush_query::{ColumnType, Statement};
 
 use super::indexes::Key;
@@ -277,6 +277,8 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
             }
         };
         let collation = match data_type {
+            // Names are compared by their bytes.
+            ColumnType::Stored(DataType::Name) => 950,
             ColumnType::Stored(data_type) if data_type.is_text() => 100,
             _ => 0,
         };

@@ -176,7 +176,7 @@ fn check_clock(table: &Table, row: &[Value<'_>]) -> Result<()> {
         return Ok(());
     }
     let of_clock = |column: &ColumnDefinition| match &column.default {
-        DefaultValue::Now => column.data_type != DataType::TimestampTz,
+        DefaultValue::Now => column.data_type.unrounded() != DataType::TimestampTz,
         // What it is made of is not known here, only that the engine evaluates it.
         DefaultValue::Expression(computed) => {
             let lower = computed.expression.to_lowercase();

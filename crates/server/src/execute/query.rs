@@ -189,10 +189,10 @@ impl Finder {
     }
 }
 
-/// Intervals and arrays are text of the default style; what keeps them as text has them as they are shown.
+/// Arrays are text of the default style; what keeps them has them as they are shown.
 fn in_style(row: &mut Row, columns: &[QueryColumn]) -> Result<()> {
     for (value, column) in row.iter_mut().zip(columns) {
-        let is_text = matches!(column.column_type, ColumnType::Interval | ColumnType::Array(_));
+        let is_text = matches!(column.column_type, ColumnType::Array(_));
         if is_text && !value.is_null() {
             let mut text = String::new();
             values::write_text_of(value, column.column_type, &mut text)?;

@@ -247,7 +247,9 @@ mod tests {
 
     #[test]
     fn types_of_columns_come_back() {
-        for column_type in [ColumnType::Interval, ColumnType::Oid, ColumnType::Name] {
+        for column_type in
+            [onrush::DataType::Interval.into(), onrush::DataType::Oid.into(), ColumnType::Char]
+        {
             let (column, kind) = views::column("a", column_type);
             let kinds = kind.map(|kind| (0, kind)).into_iter().collect();
             let view = ViewDefinition { query: "SELECT 1".into(), sources: Vec::new(), kinds };

@@ -94,7 +94,7 @@ fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> b
 fn may_ask_the_zone(expression: &str, table: &TableDefinition, columns: &[u16]) -> bool {
     let has_zone = table.columns().iter().enumerate().any(|(at, column)| {
         let number = u16::try_from(table.column_number(at)).unwrap_or(u16::MAX);
-        column.data_type == DataType::TimestampTz && columns.contains(&number)
+        column.data_type.unrounded() == DataType::TimestampTz && columns.contains(&number)
     });
     // Seconds since 1970 are the same everywhere.
     let lower = expression.to_lowercase().replace("extract(epoch", "");

@@ -50,12 +50,7 @@ pub(super) fn read_as(
             // Whether it fits the column it is compared with does not matter.
             ColumnType::Stored(DataType::Char(_) | DataType::Varchar(_)) => DataType::Text,
             ColumnType::Stored(data_type) => data_type,
-            ColumnType::Oid => DataType::Int64,
-            ColumnType::Name
-            | ColumnType::Char
-            | ColumnType::Array(_)
-            | ColumnType::Vector(_)
-            | ColumnType::Interval => DataType::Text,
+            ColumnType::Char | ColumnType::Array(_) | ColumnType::Vector(_) => DataType::Text,
         });
     }
     Ok(read_as)

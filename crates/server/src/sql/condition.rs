@@ -98,6 +98,15 @@ fn to_compare(
                 other => other,
             })
         }
+        Expr::TypedString(typed) => {
+            let Ok(through) = super::create::data_type("the constant", &typed.data_type) else {
+                return Ok(None);
+            };
+            Ok(match Operand::if_simple(expression, through, parameters)? {
+                Some(Operand::Constant(value)) => constant(values::key(value, target)?),
+                _ => None,
+            })
+        }
         _ => Operand::if_simple(expression, target, parameters),
     }
 }

@@ -379,19 +379,15 @@ fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
 
 /// The type of a column or a cast; `place` says where, for messages.
 pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType> {
+    if let Some(data_type) = onrush_query::time_type(written) {
+        return Ok(data_type);
+    }
     let lower = written.to_string().to_lowercase();
-    // Microseconds are what is kept; a time with six digits after the point says the same.
-    let is_timestamp = lower.starts_with("time");
-    let lower = if is_timestamp { lower.replace("(6)", "") } else { lower };
     let instead = match lower.split('(').next().unwrap_or_default().trim() {
-        _ if is_timestamp && lower.contains('(') => {
-            "Leave the precision out: microseconds are kept."
-        }
         "numeric" | "decimal" | "dec" if !lower.contains('(') => {
             "Give the digits in all and after the point: numeric(18,4)."
         }
         "time with time zone" | "timetz" => "Use timestamptz.",
-        "interval" => "Use bigint, in microseconds.",
         _ => onrush_types::data_type::TYPE_NAMES,
     };
     lower

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{ColumnDefinition, DataType, TableBuilder, TableDefinition};
+use onrush::{ColumnDefinition, TableBuilder, TableDefinition};
 use onrush_query::ColumnType;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{CreateTable, Query, Select, SelectInto, SetExpr};
@@ -96,7 +96,6 @@ pub(super) fn select_into(
 fn column_of(name: &str, column: &OutputColumn) -> Result<ColumnDefinition> {
     let data_type = match column.column_type {
         ColumnType::Stored(data_type) => data_type,
-        ColumnType::Name => DataType::Text,
         other => {
             return Err(SqlError::not_supported(
                 format!("the type {other:?} of column {name}"),

@@ -37,7 +37,9 @@ pub(super) fn default_of(
         },
         // Timestamps without time zone are those of UTC.
         Expr::AtTimeZone { timestamp, time_zone }
-            if data_type == DataType::Timestamp && is_now(timestamp) && is_utc(time_zone) =>
+            if data_type.unrounded() == DataType::Timestamp
+                && is_now(timestamp)
+                && is_utc(time_zone) =>
         {
             return Ok(DefaultValue::Now);
         }

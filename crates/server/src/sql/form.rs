@@ -5,7 +5,7 @@
 use onrush::expression::{
     Arithmetic, Comparison, Expression, Field, Function, Interval, Pattern, Truth,
 };
-use onrush_query::Interval as WrittenInterval;
+use onrush_query::parse_interval;
 use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
     TrimWhereField, UnaryOperator,
@@ -338,8 +338,7 @@ fn interval(expression: &Expr) -> Option<Interval> {
         } => text_of(expr)?,
         _ => return None,
     };
-    let WrittenInterval { months, days, micros } = WrittenInterval::parse(written).ok()?;
-    Some(Interval { months, days, micros })
+    parse_interval(written).ok()
 }
 
 fn text_of(expression: &Expr) -> Option<&str> {

@@ -92,7 +92,6 @@ impl ExecutePlan {
         for (argument, oid) in self.arguments.iter().zip(oids.iter()) {
             let target = match values::column_type_of(*oid) {
                 Some(ColumnType::Stored(data_type)) => data_type,
-                Some(ColumnType::Oid) => onrush::DataType::Int64,
                 _ => onrush::DataType::Text,
             };
             let operand = Operand::new(argument, target, &mut Parameters::none())?;

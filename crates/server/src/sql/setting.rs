@@ -1,7 +1,7 @@
 //! SET, RESET and SHOW.
 
 use onrush::DataType;
-use onrush_query::Interval;
+use onrush_query::parse_interval;
 use sqlparser::ast::{
     ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Reset,
     ResetStatement, Set, Statement, TransactionAccessMode, TransactionMode, Value as Literal,
@@ -230,7 +230,7 @@ fn zone_of(value: &Expr) -> Result<Option<String>> {
     let Some(written) = interval else {
         return Err(SqlError::not_supported(value, "Write the interval as a constant."));
     };
-    let interval = Interval::parse(&written)?;
+    let interval = parse_interval(&written)?;
     if interval.months != 0 || interval.days != 0 {
         let message = format!("time zone interval {value} must not have months or days");
         return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));

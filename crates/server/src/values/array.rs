@@ -31,6 +31,10 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::TimestampTz => Type::TIMESTAMPTZ_ARRAY,
         DataType::Json => Type::JSON_ARRAY,
         DataType::Jsonb => Type::JSONB_ARRAY,
+        DataType::Interval => Type::INTERVAL_ARRAY,
+        DataType::Name => Type::NAME_ARRAY,
+        DataType::Oid => Type::OID_ARRAY,
+        DataType::Rounded(clock, _) => type_of(clock.data_type()),
     }
 }
 

@@ -4,8 +4,7 @@
 
 use std::borrow::Cow;
 
-use onrush::{DataType, Decimal, Uuid, Value};
-use onrush_query::Interval;
+use onrush::{DataType, Decimal, Interval, Uuid, Value};
 use postgres_types::{FromSql, Kind, Type};
 
 use super::{array, coerce};
@@ -45,6 +44,7 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::INT2 => Value::Int16(i16::from_be_bytes(exactly(bytes)?)),
         Type::INT4 => Value::Int32(i32::from_be_bytes(exactly(bytes)?)),
         Type::INT8 => Value::Int64(i64::from_be_bytes(exactly(bytes)?)),
+        Type::OID => Value::Int64(i64::from(u32::from_be_bytes(exactly(bytes)?))),
         Type::FLOAT4 => Value::Float32(f32::from_be_bytes(exactly(bytes)?)),
         Type::FLOAT8 => Value::Float64(f64::from_be_bytes(exactly(bytes)?)),
         Type::NUMERIC => Value::Decimal(numeric(bytes)?),
@@ -70,12 +70,11 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::INTERVAL => {
             let [micros, days, months] =
                 [bytes.get(..8), bytes.get(8..12), bytes.get(12..)].map(Option::unwrap_or_default);
-            let interval = Interval {
+            Value::Interval(Interval {
                 micros: i64::from_be_bytes(exactly(micros)?),
                 days: i32::from_be_bytes(exactly(days)?),
                 months: i32::from_be_bytes(exactly(months)?),
-            };
-            Value::from(interval.to_string())
+            })
         }
         other => match other.kind() {
             Kind::Array(element) => Value::from(array::decode(bytes, element)?),

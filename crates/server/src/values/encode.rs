@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
-use onrush_query::{ColumnType, Interval};
+use onrush_query::ColumnType;
 use postgres_types::{ToSql, Type};
 
 use super::array;
@@ -18,16 +18,9 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         let array = format!("{{{}}}", written.replace(' ', ","));
         return array::encode(&array, element, out);
     }
-    if let (Value::Text(written), ColumnType::Interval) = (value, column_type) {
-        let interval = Interval::parse(written)?;
-        out.put_i64(interval.micros);
-        out.put_i32(interval.days);
-        out.put_i32(interval.months);
-        return Ok(());
-    }
     match value {
         // Numbers of things have no sign; none here is beyond 32 bits.
-        Value::Int64(number) if column_type == ColumnType::Oid => {
+        Value::Int64(number) if column_type == ColumnType::Stored(DataType::Oid) => {
             out.put_u32(u32::try_from(*number).unwrap_or(0));
         }
         Value::Null | Value::Default => {}
@@ -52,6 +45,11 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         Value::Date(days) => out.put_i32(days - EPOCH_DAYS),
         Value::Time(micros) => out.put_i64(*micros),
         Value::Timestamp(micros) | Value::TimestampTz(micros) => out.put_i64(micros - EPOCH_MICROS),
+        Value::Interval(interval) => {
+            out.put_i64(interval.micros);
+            out.put_i32(interval.days);
+            out.put_i32(interval.months);
+        }
     }
     Ok(())
 }

@@ -13,6 +13,9 @@ pub(crate) fn key(value: Value<'_>, data_type: DataType) -> Result<Option<Value<
     if let Some(equal) = numeric::equal(&value, data_type) {
         return Ok(equal);
     }
+    if let DataType::Rounded(clock, _) = data_type {
+        return Ok(key(value, clock.data_type())?.filter(|value| is_rounded(value, data_type)));
+    }
     Ok(match (&value, data_type) {
         (Value::Null, _) => None,
         (Value::Text(text), DataType::Varchar(bytes)) if text.len() > usize::from(bytes) => None,
@@ -34,8 +37,17 @@ pub(crate) fn constant_key(written: &str, data_type: DataType) -> Result<Option<
             None => read(data_type, written).map(|_| None),
         },
         DataType::Char(_) | DataType::Varchar(_) => key(Value::from(written), data_type),
+        DataType::Rounded(clock, _) => {
+            let read = read(clock.data_type(), written)?;
+            Ok(Some(read).filter(|value| is_rounded(value, data_type)))
+        }
         _ => read(data_type, written).map(Some),
     }
+}
+
+/// Whether the value has no more digits than the type.
+fn is_rounded(value: &Value<'_>, data_type: DataType) -> bool {
+    data_type.rounded(value.borrowed()) == *value
 }
 
 /// A parameter as a column of type `target` has it; none if no row equals it.

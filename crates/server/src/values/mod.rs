@@ -8,7 +8,7 @@ mod formats;
 mod key;
 mod numeric;
 
-use onrush::{DataType, Value};
+use onrush::{Clock, DataType, Interval, IntervalFields, Value};
 use onrush_query::ColumnType;
 use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
@@ -21,17 +21,16 @@ pub(crate) use onrush_query::{write_text, write_text_of, written_plainly};
 
 use crate::error::{Result, SqlError, state};
 
+const DAY_MICROS: i64 = 86_400_000_000;
+
 /// The number of the type in `pg_type`.
 pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
     match column_type.into() {
         ColumnType::Stored(data_type) => type_of(data_type),
-        ColumnType::Oid => Type::OID,
-        ColumnType::Name => Type::NAME,
         ColumnType::Char => Type::CHAR,
         ColumnType::Array(element) => array::type_of(element),
         ColumnType::Vector(DataType::Int16) => Type::INT2_VECTOR,
         ColumnType::Vector(_) => Type::OID_VECTOR,
-        ColumnType::Interval => Type::INTERVAL,
     }
     .oid()
 }
@@ -42,9 +41,8 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
     if let Kind::Array(element) = known.kind() {
         return Some(ColumnType::Array(match column_type_of(element.oid())? {
             ColumnType::Stored(data_type) => data_type,
-            ColumnType::Oid => DataType::Int64,
-            ColumnType::Name | ColumnType::Char => DataType::Text,
-            ColumnType::Array(_) | ColumnType::Vector(_) | ColumnType::Interval => return None,
+            ColumnType::Char => DataType::Text,
+            ColumnType::Array(_) | ColumnType::Vector(_) => return None,
         }));
     }
     let data_type = match known {
@@ -64,9 +62,9 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::TIMESTAMPTZ => DataType::TimestampTz,
         Type::JSON => DataType::Json,
         Type::JSONB => DataType::Jsonb,
-        Type::OID => return Some(ColumnType::Oid),
-        Type::NAME => return Some(ColumnType::Name),
-        Type::INTERVAL => return Some(ColumnType::Interval),
+        Type::OID => DataType::Oid,
+        Type::NAME => DataType::Name,
+        Type::INTERVAL => DataType::Interval,
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
@@ -83,6 +81,16 @@ pub(crate) fn type_name(data_type: DataType) -> String {
         DataType::Time => "time without time zone".to_owned(),
         DataType::Timestamp => "timestamp without time zone".to_owned(),
         DataType::TimestampTz => "timestamp with time zone".to_owned(),
+        DataType::Rounded(clock, digits) => {
+            let digits = digits.map_or(String::new(), |digits| format!("({digits})"));
+            match clock {
+                Clock::Time => format!("time{digits} without time zone"),
+                Clock::Timestamp => format!("timestamp{digits} without time zone"),
+                Clock::TimestampTz => format!("timestamp{digits} with time zone"),
+                Clock::Interval(IntervalFields::All) => format!("interval{digits}"),
+                Clock::Interval(fields) => format!("interval {}{digits}", fields.name()),
+            }
+        }
         other => other.to_string(),
     }
 }
@@ -91,10 +99,7 @@ pub(crate) fn type_name(data_type: DataType) -> String {
 pub(crate) fn name_of(column_type: ColumnType) -> String {
     match column_type {
         ColumnType::Stored(data_type) => type_name(data_type),
-        ColumnType::Oid => "oid".to_owned(),
-        ColumnType::Name => "name".to_owned(),
         ColumnType::Char => "\"char\"".to_owned(),
-        ColumnType::Interval => "interval".to_owned(),
         ColumnType::Vector(DataType::Int16) => "int2vector".to_owned(),
         ColumnType::Vector(_) => "oidvector".to_owned(),
         ColumnType::Array(element) => {
@@ -125,6 +130,10 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::TimestampTz => Type::TIMESTAMPTZ,
         DataType::Json => Type::JSON,
         DataType::Jsonb => Type::JSONB,
+        DataType::Interval => Type::INTERVAL,
+        DataType::Name => Type::NAME,
+        DataType::Oid => Type::OID,
+        DataType::Rounded(clock, _) => type_of(clock.data_type()),
     }
 }
 
@@ -132,22 +141,20 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
 pub(crate) fn type_size(column_type: ColumnType) -> i16 {
     let data_type = match column_type {
         ColumnType::Stored(data_type) => data_type,
-        ColumnType::Oid => return 4,
-        ColumnType::Name => return 64,
         ColumnType::Char => return 1,
         ColumnType::Array(_) | ColumnType::Vector(_) => return -1,
-        ColumnType::Interval => return 16,
     };
-    match data_type {
+    match data_type.unrounded() {
         DataType::Boolean => 1,
         DataType::Int16 => 2,
-        DataType::Int32 | DataType::Float32 | DataType::Date => 4,
+        DataType::Int32 | DataType::Float32 | DataType::Date | DataType::Oid => 4,
+        DataType::Name => 64,
         DataType::Int64
         | DataType::Float64
         | DataType::Time
         | DataType::Timestamp
         | DataType::TimestampTz => 8,
-        DataType::Uuid => 16,
+        DataType::Uuid | DataType::Interval => 16,
         _ => -1,
     }
 }
@@ -160,8 +167,58 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
         DataType::Decimal { precision, scale } => {
             (i32::from(precision) << 16 | i32::from(scale)) + 4
         }
+        DataType::Rounded(Clock::Interval(fields), digits) => {
+            i32::from(bits_of_fields(fields)) << 16 | digits.map_or(0xFFFF, i32::from)
+        }
+        DataType::Rounded(_, digits) => digits.map_or(-1, i32::from),
         _ => -1,
     }
+}
+
+/// The fields of an interval in a modifier.
+fn bits_of_fields(fields: IntervalFields) -> u16 {
+    const YEAR: u16 = 1 << 2;
+    const MONTH: u16 = 1 << 1;
+    const DAY: u16 = 1 << 3;
+    const HOUR: u16 = 1 << 10;
+    const MINUTE: u16 = 1 << 11;
+    const SECOND: u16 = 1 << 12;
+    match fields {
+        IntervalFields::All => 0x7FFF,
+        IntervalFields::Year => YEAR,
+        IntervalFields::Month => MONTH,
+        IntervalFields::YearToMonth => YEAR | MONTH,
+        IntervalFields::Day => DAY,
+        IntervalFields::Hour => HOUR,
+        IntervalFields::DayToHour => DAY | HOUR,
+        IntervalFields::Minute => MINUTE,
+        IntervalFields::DayToMinute => DAY | HOUR | MINUTE,
+        IntervalFields::HourToMinute => HOUR | MINUTE,
+        IntervalFields::Second => SECOND,
+        IntervalFields::DayToSecond => DAY | HOUR | MINUTE | SECOND,
+        IntervalFields::HourToSecond => HOUR | MINUTE | SECOND,
+        IntervalFields::MinuteToSecond => MINUTE | SECOND,
+    }
+}
+
+/// The type of times or intervals with this modifier.
+pub(crate) fn with_modifier(data_type: DataType, modifier: i64) -> Option<DataType> {
+    let clock = match data_type {
+        DataType::Time => Clock::Time,
+        DataType::Timestamp => Clock::Timestamp,
+        DataType::TimestampTz => Clock::TimestampTz,
+        DataType::Interval => {
+            let is_it =
+                |fields: &IntervalFields| i64::from(bits_of_fields(*fields)) == modifier >> 16;
+            Clock::Interval(IntervalFields::EACH.into_iter().find(is_it)?)
+        }
+        _ => return None,
+    };
+    let digits = match (clock, modifier & 0xFFFF) {
+        (Clock::Interval(_), 0xFFFF) => None,
+        (_, digits) => Some(u8::try_from(digits).ok()?),
+    };
+    Some(DataType::Rounded(clock, digits))
 }
 
 /// Reads text as PostgreSQL does: numbers are rounded to what a numeric column keeps.
@@ -177,6 +234,9 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
 /// Reads a number of a statement, which is rounded where a column has whole ones.
 pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_>> {
     let is_whole = matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64);
+    if data_type.unrounded() == DataType::Interval {
+        return Err(no_interval(numeric::kind_of(written)));
+    }
     if is_whole
         && written.contains(['.', 'e', 'E'])
         && let Some(value) = numeric::read(written)
@@ -195,6 +255,9 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
 /// The value as one that a column of `data_type` takes: what widens without loss is left to the
 /// engine, numbers are rounded, everything else goes through its text.
 pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>> {
+    if let DataType::Rounded(clock, _) = data_type {
+        return Ok(data_type.rounded(coerce(value, clock.data_type())?));
+    }
     let is_whole = matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64);
     match (&value, data_type) {
         (Value::Decimal(value), DataType::Decimal { precision, scale }) => {
@@ -209,8 +272,28 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
         }
         _ => {}
     }
+    if data_type == DataType::Name && !matches!(value, Value::Null | Value::Default) {
+        let text = match &value {
+            Value::Text(text) => onrush_query::name_of(text).to_owned(),
+            other => onrush_query::name_of(&written_plainly(other)).to_owned(),
+        };
+        return Ok(Value::from(text));
+    }
     if fits_as_it_is(&value, data_type) {
         return Ok(value);
+    }
+    if let (Value::Int64(_), DataType::Oid) = (&value, data_type) {
+        return Err(SqlError::new(state::NUMERIC_OUT_OF_RANGE, "OID out of range"));
+    }
+    if data_type == DataType::Interval {
+        match value {
+            Value::Time(micros) => return Ok(Interval::of_micros(micros).into()),
+            Value::Text(_) => {}
+            other => return Err(no_interval(other.kind())),
+        }
+    }
+    if let (Value::Interval(interval), DataType::Time) = (&value, data_type) {
+        return Ok(Value::Time(interval.micros.rem_euclid(DAY_MICROS)));
     }
     if let Some(moved) = onrush_query::style::coerce_timestamp(&value, data_type)? {
         return Ok(moved);
@@ -228,6 +311,12 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
     by_default(|| Ok(read(data_type, &written)?.into_owned()))
 }
 
+fn no_interval(kind: &str) -> SqlError {
+    let message = format!("column is of type interval but expression is of type {kind}");
+    SqlError::new(state::DATATYPE_MISMATCH, message)
+        .with_hint("You will need to rewrite or cast the expression.")
+}
+
 fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
     match (value, data_type) {
         (Value::Null | Value::Default, _)
@@ -243,7 +332,12 @@ fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
         | (Value::Date(_), DataType::Date)
         | (Value::Time(_), DataType::Time)
         | (Value::Timestamp(_), DataType::Timestamp)
-        | (Value::TimestampTz(_), DataType::TimestampTz) => true,
+        | (Value::TimestampTz(_), DataType::TimestampTz)
+        | (Value::Interval(_), DataType::Interval) => true,
+        // Of whole numbers those of 32 bits have a sign, which is none there.
+        (Value::Int16(0..) | Value::Int32(0..) | Value::Int64(0..=0xFFFF_FFFF), DataType::Oid) => {
+            true
+        }
         (Value::Text(_), other) => other.is_text(),
         _ => false,
     }

@@ -82,6 +82,15 @@ fn sized(whole: i64, data_type: DataType) -> Option<Value<'static>> {
     }
 }
 
+/// The type of a number in a statement.
+pub(super) fn kind_of(written: &str) -> &'static str {
+    match (written.parse::<i32>(), written.parse::<i64>()) {
+        (Ok(_), _) => "integer",
+        (_, Ok(_)) => "bigint",
+        _ => "numeric",
+    }
+}
+
 fn out_of_range(data_type: DataType) -> SqlError {
     SqlError::new(state::NUMERIC_OUT_OF_RANGE, format!("{data_type} out of range"))
 }

@@ -109,6 +109,7 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::Timestamp => DataType::Timestamp,
         Kind::TimestampTz => DataType::TimestampTz,
         Kind::Json => return Err(refused("JSON is not compared")),
+        Kind::Interval => DataType::Interval,
     };
     Ok(text::parse(data_type, written)?.into_owned())
 }

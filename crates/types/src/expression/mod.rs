@@ -36,7 +36,8 @@ pub use function::Function;
 pub use pattern::Pattern;
 pub use prepared::{PreparedDefault, PreparedExpression};
 pub use syntax::Expression;
-pub use timestamp::Interval;
+// Expressions shift timestamps by it.
+pub use crate::Interval;
 pub(crate) use tree::Kind;
 pub use tree::{Arithmetic, Comparison, Truth, TypedExpression};
 

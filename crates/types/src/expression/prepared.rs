@@ -5,13 +5,13 @@ use super::evaluate::{EvaluationError, Input};
 use super::tree::{Node, Operation, TypedExpression};
 use crate::{DataType, RowView, TableDefinition, TypeError, Value};
 
-/// An expression over the rows of one definition of a table.
+/// An expression over the rows of one definition of a table; of what is assigned the type of its column.
 #[derive(Debug)]
-pub struct PreparedExpression(Node);
+pub struct PreparedExpression(Node, Option<DataType>);
 
-/// A default of a column.
+/// A default of a column, and that one's type.
 #[derive(Debug)]
-pub struct PreparedDefault(Node);
+pub struct PreparedDefault(Node, DataType);
 
 impl PreparedExpression {
     /// # Errors
@@ -22,7 +22,7 @@ impl PreparedExpression {
     ) -> Result<PreparedExpression, TypeError> {
         let mut node = expression.0.clone();
         place(table, &mut node)?;
-        Ok(PreparedExpression(node))
+        Ok(PreparedExpression(node, None))
     }
 
     /// What a column of this type is given.
@@ -36,7 +36,7 @@ impl PreparedExpression {
     ) -> Result<PreparedExpression, TypeError> {
         let mut node = bind::assigned(expression.0.clone(), data_type)?;
         place(table, &mut node)?;
-        Ok(PreparedExpression(node))
+        Ok(PreparedExpression(node, Some(data_type)))
     }
 
     /// What it comes to for a row, of which texts may be borrowed.
@@ -45,7 +45,11 @@ impl PreparedExpression {
     /// It comes to nothing; a damaged row.
     #[inline]
     pub fn value<'r>(&'r self, row: &RowView<'r>) -> Result<Value<'r>, EvaluationError> {
-        self.0.value(&Input { row: Some(*row), now_micros: 0 })
+        let value = self.0.value(&Input { row: Some(*row), now_micros: 0 })?;
+        Ok(match self.1 {
+            Some(assigned) => assigned.rounded(value),
+            None => value,
+        })
     }
 
     /// Whether it is true for a row, if it is a condition.
@@ -77,7 +81,7 @@ impl PreparedDefault {
         if !expression.columns().is_empty() {
             return Err(bind::refused("a default looks at no column"));
         }
-        bind::assigned(expression.0.clone(), data_type).map(PreparedDefault)
+        Ok(PreparedDefault(bind::assigned(expression.0.clone(), data_type)?, data_type))
     }
 
     /// The next value, for a row of the moment `now_micros`: microseconds since 1970-01-01 00:00:00 UTC.
@@ -85,7 +89,8 @@ impl PreparedDefault {
     /// # Errors
     /// It comes to nothing.
     pub fn value(&self, now_micros: i64) -> Result<Value<'static>, EvaluationError> {
-        Ok(self.0.value(&Input { row: None, now_micros })?.into_owned())
+        let value = self.0.value(&Input { row: None, now_micros })?.into_owned();
+        Ok(self.1.rounded(value))
     }
 }
 

@@ -5,9 +5,8 @@ use super::bind;
 use super::field::Field;
 use super::function::Function;
 use super::pattern::Pattern;
-use super::timestamp::Interval;
 use super::tree::{Arithmetic, Comparison, Kind, Operation, Truth, TypedExpression};
-use crate::{DataType, TableDefinition, TypeError, Value};
+use crate::{DataType, Interval, TableDefinition, TypeError, Value};
 
 /// An expression over the columns of a table, for a CHECK constraint or a default.
 ///
@@ -240,8 +239,10 @@ impl Expression {
     pub fn cast(self, data_type: DataType) -> Expression {
         let (kind, digits) = match data_type {
             DataType::Decimal { precision, scale } => (Kind::Decimal, Some((precision, scale))),
-            // Which cuts off, and is refused.
-            DataType::Varchar(_) => (Kind::Char, None),
+            // What cuts off or rounds is refused.
+            DataType::Varchar(_) | DataType::Name | DataType::Oid | DataType::Rounded(..) => {
+                (Kind::Char, None)
+            }
             other => (Kind::of(other), None),
         };
         apply(Operation::Cast(kind, digits), [self])

@@ -6,52 +6,11 @@ use jiff::Span;
 use super::evaluate::{EvaluationError, mismatch};
 use super::field;
 use super::tree::Kind;
-use crate::Value;
 use crate::convert::{DAY_MICROS, TIMESTAMP_MICROS_MAX, TIMESTAMP_MICROS_MIN};
+use crate::{Interval, Value};
 
 pub(super) const TOO_FAR: EvaluationError =
     EvaluationError::TimestampOutOfRange("timestamp out of range");
-
-/// A span of time as PostgreSQL has it: months, days and microseconds do not become each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Interval {
-    /// Whole months.
-    pub months: i32,
-    /// Whole days.
-    pub days: i32,
-    /// What is less than a day, and may be more.
-    pub micros: i64,
-}
-
-impl Interval {
-    /// So many days.
-    #[must_use]
-    pub fn days(days: i32) -> Interval {
-        Interval { days, ..Interval::default() }
-    }
-
-    /// So many months.
-    #[must_use]
-    pub fn months(months: i32) -> Interval {
-        Interval { months, ..Interval::default() }
-    }
-
-    /// So many seconds.
-    #[must_use]
-    pub fn seconds(seconds: i32) -> Interval {
-        Interval { micros: i64::from(seconds) * 1_000_000, ..Interval::default() }
-    }
-
-    /// The same span backwards; none for the longest there is.
-    #[must_use]
-    pub fn negated(self) -> Option<Interval> {
-        Some(Interval {
-            months: self.months.checked_neg()?,
-            days: self.days.checked_neg()?,
-            micros: self.micros.checked_neg()?,
-        })
-    }
-}
 
 /// A timestamp that much later: first the months, then the days, then the rest, as PostgreSQL does.
 pub(super) fn shifted(

@@ -3,8 +3,7 @@
 use super::field::Field;
 use super::function::Function;
 use super::pattern::Pattern;
-use super::timestamp::Interval;
-use crate::{DataType, Value};
+use crate::{DataType, Interval, Value};
 
 /// What an expression comes to. As [`DataType`], without lengths and digits: those belong to columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +26,11 @@ pub(crate) enum Kind {
     TimestampTz,
     /// Whether it is there is all that can be asked of it.
     Json,
+    Interval,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 16] = [
+    pub(super) const ALL: [Kind; 17] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -47,6 +47,7 @@ impl Kind {
         Kind::Timestamp,
         Kind::TimestampTz,
         Kind::Json,
+        Kind::Interval,
     ];
 
     /// The type whose values are of this kind, where that needs no length or digits.
@@ -65,7 +66,7 @@ impl Kind {
             Kind::Time => DataType::Time,
             Kind::Timestamp => DataType::Timestamp,
             Kind::TimestampTz => DataType::TimestampTz,
-            Kind::Decimal | Kind::Char | Kind::Json => return None,
+            Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json => return None,
         })
     }
 
@@ -74,12 +75,12 @@ impl Kind {
             DataType::Boolean => Kind::Boolean,
             DataType::Int16 => Kind::Int16,
             DataType::Int32 => Kind::Int32,
-            DataType::Int64 => Kind::Int64,
+            DataType::Int64 | DataType::Oid => Kind::Int64,
             DataType::Float32 => Kind::Float32,
             DataType::Float64 => Kind::Float64,
             DataType::Decimal { .. } => Kind::Decimal,
             DataType::Char(_) => Kind::Char,
-            DataType::Varchar(_) | DataType::Text => Kind::Text,
+            DataType::Varchar(_) | DataType::Text | DataType::Name => Kind::Text,
             DataType::Bytes => Kind::Bytes,
             DataType::Uuid => Kind::Uuid,
             DataType::Date => Kind::Date,
@@ -87,6 +88,8 @@ impl Kind {
             DataType::Timestamp => Kind::Timestamp,
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
+            DataType::Interval => Kind::Interval,
+            DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
         }
     }
 
@@ -107,6 +110,7 @@ impl Kind {
             Value::Time(_) => Kind::Time,
             Value::Timestamp(_) => Kind::Timestamp,
             Value::TimestampTz(_) => Kind::TimestampTz,
+            Value::Interval(_) => Kind::Interval,
         })
     }
 

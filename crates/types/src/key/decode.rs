@@ -167,15 +167,20 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
             }
             Value::Text(Cow::Owned(convert::padded(&text, limit)))
         }
-        DataType::Varchar(_) | DataType::Text | DataType::Json | DataType::Jsonb => {
-            Value::Text(text(take_escaped(key, at)?)?)
-        }
+        DataType::Oid => Value::Int64(i64::from(u32::from_be_bytes(*take(key, at)?))),
+        DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Name
+        | DataType::Json
+        | DataType::Jsonb => Value::Text(text(take_escaped(key, at)?)?),
         DataType::Bytes => Value::Bytes(take_escaped(key, at)?),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(*take(key, at)?)),
         DataType::Date => Value::Date(take_i32(key, at)?),
         DataType::Time => Value::Time(take_i64(key, at)?),
         DataType::Timestamp => Value::Timestamp(take_i64(key, at)?),
         DataType::TimestampTz => Value::TimestampTz(take_i64(key, at)?),
+        DataType::Interval => return Err("an interval is in no key"),
+        DataType::Rounded(clock, _) => read(clock.data_type(), key, at)?,
     })
 }
 

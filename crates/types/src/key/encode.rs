@@ -128,8 +128,10 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
             out.extend_from_slice(&ordered.to_be_bytes()[16 - width..]);
         }
         DataType::Char(limit) => push_escaped(convert::char_text(limit, value)?.as_bytes(), out),
+        DataType::Oid => out.extend_from_slice(&convert::oid(value)?.to_be_bytes()),
         DataType::Varchar(_)
         | DataType::Text
+        | DataType::Name
         | DataType::Bytes
         | DataType::Json
         | DataType::Jsonb => {
@@ -139,6 +141,10 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             push_i64(convert::micros(data_type, value)?, out);
         }
+        // No key has one.
+        DataType::Interval => return Err(Fault::WrongType),
+        // Not rounded: what is looked for may have more digits, and is not there.
+        DataType::Rounded(clock, _) => push(clock.data_type(), value, out)?,
     }
     Ok(())
 }

@@ -10,7 +10,8 @@
 //! | smallint, integer, bigint | big-endian, sign bit flipped (2, 4, 8) |
 //! | real, double | big-endian bits; negative: all bits flipped; else: sign bit flipped |
 //! | decimal(p,s) | number times 10^s as a big-endian integer, sign bit flipped (8 or 12) |
-//! | char, varchar, text, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
+//! | oid | big-endian (4) |
+//! | char, varchar, text, name, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
 //! | uuid | its 16 bytes, as written |
 //! | date | as integer; time, timestamp, timestamptz: as bigint |
 //!

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::convert::{self, Fault};
 use crate::schema::{Field, RowLayout};
-use crate::{DataType, Schema, TypeError, Value};
+use crate::{DataType, Interval, Schema, TypeError, Value};
 
 #[inline]
 pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
@@ -114,12 +114,19 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
             blank.fill(b' ');
         }
         DataType::Uuid => out.copy_from_slice(convert::uuid(value)?),
+        DataType::Oid => out.copy_from_slice(&convert::oid(value)?.to_le_bytes()),
         DataType::Date => out.copy_from_slice(&convert::date(value)?.to_le_bytes()),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             out.copy_from_slice(&convert::micros(data_type, value)?.to_le_bytes());
         }
+        DataType::Interval => out.copy_from_slice(&convert::interval(value)?.to_bytes()),
+        DataType::Rounded(clock, _) => {
+            convert::check_rounded(data_type, value)?;
+            write_fixed(clock.data_type(), value, out)?;
+        }
         DataType::Varchar(_)
         | DataType::Text
+        | DataType::Name
         | DataType::Bytes
         | DataType::Json
         | DataType::Jsonb => {
@@ -168,14 +175,18 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         DataType::Char(_)
         | DataType::Varchar(_)
         | DataType::Text
+        | DataType::Name
         | DataType::Json
         | DataType::Jsonb => Value::Text(Cow::Borrowed(utf8(bytes)?)),
         DataType::Bytes => Value::Bytes(Cow::Borrowed(bytes)),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
+        DataType::Oid => Value::Int64(i64::from(u32::from_le_bytes(array(bytes)?))),
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),
         DataType::Time => Value::Time(i64::from_le_bytes(array(bytes)?)),
         DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes)?)),
         DataType::TimestampTz => Value::TimestampTz(i64::from_le_bytes(array(bytes)?)),
+        DataType::Interval => Value::Interval(Interval::from_bytes(array(bytes)?)),
+        DataType::Rounded(clock, _) => read(clock.data_type(), bytes)?,
     })
 }
 

@@ -13,8 +13,11 @@
 //!   name
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
-//!          16 timestamptz, 17 json, 18 jsonb
-//!          decimal: u8 precision, u8 scale; char and varchar: u16 length
+//!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid
+//!          decimal: u8 precision, u8 scale; char and varchar: u16 length; rounded: u8 what (1 time, 2 timestamp,
+//!          3 timestamptz, 4 interval), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all, 1 year,
+//!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
+//!          10 second, 11 day to second, 12 hour to second, 13 minute to second
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
 //!          5 expression; 6, in formats 5 to 10 only, expression with its form; 7 key strategy whose keys
@@ -114,6 +117,7 @@ use std::sync::Arc;
 use super::history::{Dropped, History, Since};
 use super::{ColumnDefinition, DefaultValue, IndexDefinition, TableDefinition};
 use crate::expression::TypedExpression;
+use crate::rounding;
 use crate::row::field;
 use crate::{DataType, TypeError, Value};
 
@@ -300,6 +304,13 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::TimestampTz => out.push(16),
         DataType::Json => out.push(17),
         DataType::Jsonb => out.push(18),
+        DataType::Interval => out.push(19),
+        DataType::Name => out.push(21),
+        DataType::Oid => out.push(22),
+        DataType::Rounded(clock, digits) => {
+            out.push(20);
+            rounding::push(clock, digits, out);
+        }
     }
 }
 
@@ -487,6 +498,10 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         16 => DataType::TimestampTz,
         17 => DataType::Json,
         18 => DataType::Jsonb,
+        19 => DataType::Interval,
+        21 => DataType::Name,
+        22 => DataType::Oid,
+        20 => rounding::read_type(input.u8()?, input.u8()?, || input.u8())?,
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.

@@ -240,7 +240,8 @@ impl TableDefinition {
             if self.primary_key[..position].contains(&column) {
                 return Err(TypeError::DuplicateKeyColumn(self.column_name(column)));
             }
-            if let data_type @ (DataType::Json | DataType::Jsonb) = self.columns[column].data_type {
+            let data_type = self.columns[column].data_type;
+            if !data_type.is_ordered() {
                 return Err(TypeError::NoOrder { column: self.column_name(column), data_type });
             }
             let is_ordered = self.key_order(position).is_some();
@@ -403,7 +404,7 @@ fn check_default(name: ColumnName, column: &mut ColumnDefinition) -> Result<(), 
             }
             Err(Fault::OutOfRange(reason)) => Err(bad(name, &reason)),
         },
-        DefaultValue::Now => match data_type {
+        DefaultValue::Now => match data_type.unrounded() {
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => Ok(()),
             _ => Err(bad(name, "now needs date, time, timestamp or timestamptz")),
         },

@@ -229,7 +229,7 @@ impl IndexDefinition {
                 return Err(TypeError::DuplicateKeyColumn(table.column_name(found)));
             }
             let data_type = table.columns()[found].data_type;
-            if let DataType::Json | DataType::Jsonb = data_type {
+            if !data_type.is_ordered() {
                 return Err(TypeError::NoOrder { column: table.column_name(found), data_type });
             }
         }
@@ -245,7 +245,7 @@ impl IndexDefinition {
             if !is_sound(of) {
                 return Err(damaged("an index has an expression that does not suit its table"));
             }
-            if let DataType::Json | DataType::Jsonb = data_type {
+            if !data_type.is_ordered() {
                 return Err(damaged("an index has an expression without an order"));
             }
             PreparedExpression::assigned(table, &of.form, *data_type)?;

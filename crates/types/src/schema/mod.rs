@@ -146,6 +146,7 @@ impl DataType {
             DataType::Timestamp => Value::Timestamp(unix_micros),
             DataType::Time => Value::Time(unix_micros.rem_euclid(DAY_MICROS)),
             DataType::Date => Value::Date(i32::try_from(unix_micros.div_euclid(DAY_MICROS)).ok()?),
+            DataType::Rounded(clock, _) => self.rounded(clock.data_type().timestamp(unix_micros)?),
             _ => return None,
         })
     }

@@ -6,12 +6,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use onrush_types::{
-    ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Schema, TableDefinition,
-    TypeError, Uuid, Value,
+    Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, IntervalFields,
+    Schema, TableDefinition, TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
-/// Those of keys, too: JSON cannot be in one.
+/// Any type but JSON, whose values are not any text.
 pub fn any_type() -> impl Strategy<Value = DataType> {
     prop_oneof![
         Just(DataType::Boolean),
@@ -31,6 +31,15 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Time),
         Just(DataType::Timestamp),
         Just(DataType::TimestampTz),
+        Just(DataType::Interval),
+        Just(DataType::Name),
+        Just(DataType::Oid),
+        (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Timestamp, Some(digits))),
+        (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Time, Some(digits))),
+        (0u8..6).prop_map(|digits| {
+            DataType::Rounded(Clock::Interval(IntervalFields::DayToSecond), Some(digits))
+        }),
+        Just(DataType::Rounded(Clock::Interval(IntervalFields::HourToMinute), None)),
     ]
 }
 
@@ -61,7 +70,8 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
                 .boxed()
         }
         DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
-        DataType::Text => text(40),
+        DataType::Text | DataType::Name => text(40),
+        DataType::Oid => any::<u32>().prop_map(|number| Value::Int64(i64::from(number))).boxed(),
         DataType::Bytes => {
             prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..20)
                 .prop_map(Value::from)
@@ -69,9 +79,17 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         }
         DataType::Uuid => any::<u128>().prop_map(|bits| Uuid::from_u128(bits).into()).boxed(),
         DataType::Date => (-719_162..=2_932_896).prop_map(Value::Date).boxed(),
-        DataType::Time => (0..86_400_000_000i64).prop_map(Value::Time).boxed(),
+        DataType::Time => (0..=86_400_000_000i64).prop_map(Value::Time).boxed(),
         DataType::Timestamp => (-MICROS..=MICROS).prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => (-MICROS..=MICROS).prop_map(Value::TimestampTz).boxed(),
+        DataType::Rounded(clock, _) => {
+            let rounded = move |value| data_type.rounded(value);
+            let in_range = |value: &Value<'_>| *value != Value::Timestamp(MICROS + 1);
+            value_of(clock.data_type()).prop_map(rounded).prop_filter("in range", in_range).boxed()
+        }
+        DataType::Interval => (any::<i32>(), any::<i32>(), any::<i64>())
+            .prop_map(|(months, days, micros)| Interval { months, days, micros }.into())
+            .boxed(),
         DataType::Json | DataType::Jsonb => {
             any::<i64>().prop_map(|number| Value::from(format!("[{number}]"))).boxed()
         }
@@ -123,6 +141,10 @@ pub fn any_schema() -> impl Strategy<Value = Arc<Schema>> {
             let columns: Vec<_> = (0..count).map(any_column).collect();
             let keys = Just((0..count).collect::<Vec<_>>()).prop_shuffle();
             (columns, keys, 1..=count.min(3))
+        })
+        .prop_filter_map("a key", |(columns, mut keys, key_count)| {
+            keys.retain(|key| columns[*key].data_type.is_ordered());
+            (!keys.is_empty()).then_some((columns, keys, key_count))
         })
         .prop_map(|(columns, keys, key_count)| {
             let names = keys.iter().take(key_count).map(|key| format!("c{key}"));
