@@ -5,6 +5,8 @@ use std::sync::Arc;
 use onrush::expression::PreparedDefault;
 use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy};
 
+use sqlparser::ast::Ident;
+
 use crate::error::{Result, SqlError, state};
 use crate::sql::ColumnChange;
 use crate::values;
@@ -13,7 +15,7 @@ use onrush_query::style::{self, Style};
 /// Whether the rows must be written anew for a change. A counter, too, goes on behind the numbers in the rows.
 pub(crate) fn rewrites(change: &ColumnChange) -> bool {
     match change {
-        ColumnChange::Type(_) => true,
+        ColumnChange::Type { .. } => true,
         ColumnChange::NotNull(_) => false,
         ColumnChange::Default(DefaultValue::Key(strategy)) => {
             !matches!(strategy, KeyStrategy::UuidV4 | KeyStrategy::UuidV7)
@@ -42,15 +44,24 @@ pub(crate) fn apply(
             return Err(SqlError::new(state::SYNTAX_ERROR, message));
         }
         ColumnChange::Default(default) => column.default = default.clone(),
-        ColumnChange::Type(data_type) => {
-            if !is_cast_when_assigned(column.data_type, *data_type) {
+        ColumnChange::Type { data_type, using } => {
+            let is_cast = is_cast_when_assigned(column.data_type, *data_type);
+            let shown = values::type_name(*data_type);
+            if !is_cast && using.is_none() {
                 let message =
-                    format!("column {name:?} cannot be cast automatically to type {data_type}");
+                    format!("column {name:?} cannot be cast automatically to type {shown}");
+                let quoted = Ident::new(name.clone());
                 return Err(SqlError::new(state::DATATYPE_MISMATCH, message)
-                    .with_hint("Add a column of the type, UPDATE it, and drop the old one."));
+                    .with_hint(format!("You might need to specify \"USING {quoted}::{shown}\".")));
+            }
+            if !is_cast && column.default != DefaultValue::None {
+                let message = format!(
+                    "default for column {name:?} cannot be cast automatically to type {shown}"
+                );
+                return Err(SqlError::new(state::DATATYPE_MISMATCH, message));
             }
             // Rows are rewritten by a thread that is of no session.
-            let is_of_session = is_made_by_style(column.data_type, *data_type);
+            let is_of_session = using.is_some() || is_made_by_style(column.data_type, *data_type);
             if is_of_session && *style::current() != Style::default() {
                 return Err(SqlError::not_supported(
                     format!(
@@ -109,7 +120,7 @@ fn is_whole(data_type: DataType) -> bool {
 
 /// Whether values of one type are taken in a column of another without a word: of PostgreSQL's casts those that
 /// it makes itself when a value is assigned.
-fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
+pub(crate) fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
     let (from, to) = (from.unrounded(), to.unrounded());
     let is_number = |it: DataType| {
         let is_other = matches!(it, DataType::Float32 | DataType::Float64);

@@ -180,7 +180,8 @@ impl Backend {
         let progress = self.clients.rewrites.begin(self.client.number, &plan.table);
         let check = || patience.check();
         let (queries, progress, check) = (&*queries, &progress, &check);
-        let rewrite = Rewrite { database: &database, queries, progress, check };
+        let client = &self.finder().client.clone();
+        let rewrite = Rewrite { database: &database, queries, client, progress, check };
         let skipping = self.define(Touched::ROLES, |transaction| {
             check_types_may_change(transaction, &plan.table, form)?;
             let rewritten = match is_alone {
@@ -313,7 +314,7 @@ fn check_types_may_change(
         return Ok(());
     };
     for (name, change) in *changes {
-        if let ColumnChange::Type(_) = change
+        if let ColumnChange::Type { .. } = change
             && let Ok(column) = table.definition().shown_column_index(name)
         {
             view::check_type_may_change(transaction, &table, column)?;

@@ -129,7 +129,7 @@ impl SessionSettings for Session {
 pub(super) struct Finder {
     seen: Seen,
     queries: Arc<QueryEngine>,
-    client: Client,
+    pub(super) client: Client,
     patience: Patience,
 }
 

@@ -3,13 +3,19 @@
 //!
 //! Invariant: between two calls the copy holds exactly the rows of the snapshot that the last one was given.
 
+use std::sync::Arc;
+
 use onrush::{
     ColumnDefinition, DefaultValue, Direction, Error, KeyStrategy, Row, RowChange, ScanOptions,
     Snapshot, Table, TableDefinition, Transaction, Value,
 };
+use onrush_query::{ColumnType, Place, RowValues};
+use sqlparser::ast::{Expr, SelectItem};
 
-use super::Rewrite;
+use super::{Form, Rewrite};
+use crate::column_change::is_cast_when_assigned;
 use crate::error::{Result, SqlError, key_and_values, state};
+use crate::sql::{ColumnChange, unix_micros};
 use crate::{schemas, values};
 
 /// After how many rows it is looked whether to go on, and told how far it is.
@@ -23,13 +29,23 @@ pub(super) struct Copy<'c> {
     rewrite: &'c Rewrite<'c>,
     table: &'c Table,
     copy: &'c Table,
-    /// Where the table has each column of the copy; none of one that is computed of others.
-    from: Vec<Option<usize>>,
+    /// What each column of the copy is made of.
+    from: Vec<From>,
     /// Whether every row has the same key in both.
     keeps_keys: bool,
     last_numbers: LastNumbers,
     /// Rows looked at since it was last looked whether to go on.
     unchecked: u64,
+}
+
+/// What a column of the copy is made of.
+enum From {
+    /// The column at a position.
+    Column(usize),
+    /// Others of the copy, which the engine does.
+    Generated,
+    /// What USING says.
+    Row(Arc<RowValues>),
 }
 
 /// Which half of a round.
@@ -44,17 +60,23 @@ enum Pass {
 }
 
 impl<'c> Copy<'c> {
+    /// # Errors
+    /// What USING says is not understood, or of a type that the column does not take.
     pub(super) fn new(
         rewrite: &'c Rewrite<'c>,
-        table: &'c Table,
-        copy: &'c Table,
+        (table, copy): (&'c Table, &'c Table),
+        form: &Form<'_>,
     ) -> Result<Copy<'c>> {
         let columns = copy.definition().columns();
-        let from = columns.iter().map(|column| match column.default {
-            DefaultValue::Generated(_) => Ok(None),
-            _ => table.definition().column_index(&column.name).map(Some),
-        });
-        let from: Vec<Option<usize>> = from.collect::<std::result::Result<_, _>>()?;
+        let from =
+            columns.iter().map(|column| match (&column.default, using(form, &column.name)) {
+                (DefaultValue::Generated(_), _) => Ok(From::Generated),
+                (_, Some(expression)) => {
+                    computed(rewrite, table, column, expression).map(From::Row)
+                }
+                _ => Ok(From::Column(table.definition().column_index(&column.name)?)),
+            });
+        let from: Vec<From> = from.collect::<Result<_>>()?;
         let keeps_keys = keys_alike(table.definition(), copy.definition(), &from);
         let last_numbers = LastNumbers::of(copy.definition());
         Ok(Copy { rewrite, table, copy, from, keeps_keys, last_numbers, unchecked: 0 })
@@ -156,9 +178,13 @@ impl<'c> Copy<'c> {
     /// A row of the table as one of the copy.
     fn converted(&self, row: &Row) -> Result<Row> {
         let columns = self.copy.definition().columns();
-        let value = |(at, column): (&Option<usize>, &ColumnDefinition)| {
-            let Some(at) = at else { return Ok(Value::Default) };
-            let value = values::coerce(row[*at].borrowed(), column.data_type)?.into_owned();
+        let value = |(from, column): (&From, &ColumnDefinition)| {
+            let value = match from {
+                From::Generated => return Ok(Value::Default),
+                From::Column(at) => row[*at].borrowed(),
+                From::Row(values) => values.of(&[row])?.pop().unwrap_or(Value::Null),
+            };
+            let value = values::coerce(value, column.data_type)?.into_owned();
             check_null(column, &value)?;
             Ok(value)
         };
@@ -175,13 +201,51 @@ impl<'c> Copy<'c> {
     }
 }
 
+/// What USING says of a column.
+fn using<'f>(form: &Form<'f>, column: &str) -> Option<&'f Expr> {
+    let Form::Columns(changes) = form else { return None };
+    changes.iter().find_map(|(name, change)| match change {
+        ColumnChange::Type { using, .. } if *name == column => using.as_deref(),
+        _ => None,
+    })
+}
+
+fn computed(
+    rewrite: &Rewrite<'_>,
+    table: &Table,
+    column: &ColumnDefinition,
+    expression: &Expr,
+) -> Result<Arc<RowValues>> {
+    let place = Place { one: "transform expression", many: "transform expressions" };
+    let items = vec![SelectItem::UnnamedExpr(expression.clone())];
+    let (queries, relation) = (rewrite.queries, schemas::own_name(table.name()));
+    let made = queries.row_expressions(table.definition(), &[relation], items, place, &[])?;
+    let is_cast = made.columns().iter().all(|it| match it.column_type {
+        ColumnType::Stored(found) => is_cast_when_assigned(found, column.data_type),
+        _ => false,
+    });
+    if !is_cast {
+        let (name, data_type) = (&column.name, values::type_name(column.data_type));
+        let message = format!(
+            "result of USING clause for column {name:?} cannot be cast automatically to type {data_type}"
+        );
+        return Err(SqlError::new(state::DATATYPE_MISMATCH, message)
+            .with_hint("You might need to add an explicit cast."));
+    }
+    Ok(made.bind(queries, rewrite.client, unix_micros(), &[])?)
+}
+
 /// Whether the keys of two tables have the same columns of the same types.
-fn keys_alike(old: &TableDefinition, new: &TableDefinition, from: &[Option<usize>]) -> bool {
+fn keys_alike(old: &TableDefinition, new: &TableDefinition, from: &[From]) -> bool {
     let types = |table: &TableDefinition| -> Vec<_> {
         let key = table.primary_key().iter();
         key.map(|at| table.columns()[*at].data_type).collect()
     };
-    let places: Vec<Option<usize>> = new.primary_key().iter().map(|at| from[*at]).collect();
+    let place = |at: &usize| match from[*at] {
+        From::Column(place) => Some(place),
+        From::Generated | From::Row(_) => None,
+    };
+    let places: Vec<Option<usize>> = new.primary_key().iter().map(place).collect();
     let old_places: Vec<Option<usize>> = old.primary_key().iter().copied().map(Some).collect();
     places == old_places && types(old) == types(new)
 }

@@ -23,7 +23,7 @@ use onrush::{
     ColumnDefinition, Database, DefaultValue, RowExpression, Table, TableBuilder, TableDefinition,
     Transaction,
 };
-use onrush_query::QueryEngine;
+use onrush_query::{Client, QueryEngine};
 
 use crate::error::{Result, SqlError, state};
 use crate::execute::add_index;
@@ -49,6 +49,8 @@ pub(crate) enum Form<'f> {
 pub(crate) struct Rewrite<'r> {
     pub(crate) database: &'r Database,
     pub(crate) queries: &'r QueryEngine,
+    /// Who asks for it.
+    pub(crate) client: &'r Client,
     /// Where others see how far it is.
     pub(crate) progress: &'r Progress,
     /// Called now and then; may refuse to go on.
@@ -68,7 +70,7 @@ impl Rewrite<'_> {
     ) -> Result<()> {
         let table = transaction.reserve_table(name)?;
         let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
-        let mut copy = Copy::new(self, &table, &substitute)?;
+        let mut copy = Copy::new(self, (&table, &substitute), form)?;
         self.progress.enter(Phase::Copying);
         transaction.refresh();
         let mut seen = transaction.committed_snapshot();
@@ -111,7 +113,7 @@ impl Rewrite<'_> {
         let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
         self.progress.enter(Phase::Copying);
         let newest = transaction.newest_snapshot();
-        let mut copy = Copy::new(self, &table, &substitute)?;
+        let mut copy = Copy::new(self, (&table, &substitute), form)?;
         copy.fill(transaction, &newest)?;
         copy.go_on_with_numbers(transaction)?;
         self.progress.enter(Phase::Switching);
@@ -188,7 +190,7 @@ fn check_types_stay(old: &TableDefinition, changes: &[(&str, &ColumnChange)]) ->
         let uses = |(own, generated): (usize, &RowExpression)| {
             own == at || generated.columns.iter().any(|used| usize::from(*used) == number)
         };
-        if matches!(change, ColumnChange::Type(_)) && old.generated_columns().any(uses) {
+        if matches!(change, ColumnChange::Type { .. }) && old.generated_columns().any(uses) {
             return Err(SqlError::new(
                 state::FEATURE_NOT_SUPPORTED,
                 "cannot alter type of a column used by a generated column",

@@ -3,7 +3,7 @@
 
 use onrush::{ColumnDefinition, DataType, DefaultValue, TableChange};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Expr, RenameTableNameKind,
     Statement, TableConstraint,
 };
 
@@ -62,7 +62,11 @@ pub(crate) enum Change {
 pub(crate) enum ColumnChange {
     Default(DefaultValue),
     NotNull(bool),
-    Type(DataType),
+    Type {
+        data_type: DataType,
+        /// What the values are made of; none: of those that are there, as PostgreSQL casts by itself.
+        using: Option<Box<Expr>>,
+    },
 }
 
 /// Plans an ALTER TABLE.
@@ -314,14 +318,10 @@ fn column_change(
             let default = default::default_of(planner, value, data_type, false)?;
             Ok(ColumnChange::Default(default))
         }
-        AlterColumnOperation::SetDataType { data_type, using: None, had_set: _spelling } => {
+        AlterColumnOperation::SetDataType { data_type, using, had_set: _spelling } => {
             let data_type = create::data_type(&format!("column {column}"), data_type)?;
-            Ok(ColumnChange::Type(data_type))
+            Ok(ColumnChange::Type { data_type, using: using.clone().map(Box::new) })
         }
-        AlterColumnOperation::SetDataType { .. } => Err(SqlError::not_supported(
-            "USING in ALTER COLUMN TYPE",
-            "Add a column of the type, UPDATE it, and drop the old one.",
-        )),
         other => Err(SqlError::not_supported(format!("ALTER COLUMN ... {other}"), FORMS)),
     }
 }

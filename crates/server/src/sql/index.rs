@@ -231,8 +231,8 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
     Ok(DefinitionPlan::CreateIndex { table, index, if_not_exists: *if_not_exists })
 }
 
-const FORM: &str = "Write CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table (columns or expressions) \
-                    [INCLUDE (columns)] [NULLS [NOT] DISTINCT] [WHERE condition].";
+const FORM: &str = "Write CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table \
+                    (columns or expressions) [INCLUDE (columns)] [NULLS [NOT] DISTINCT] [WHERE condition].";
 
 /// Plans an ALTER INDEX.
 pub(super) fn alter(

@@ -26,7 +26,7 @@ const BEHIND_A_TABLE: [(&str, &str); 3] = [
 ];
 
 /// Whole statements, and what the refusal names.
-const REFUSED: [(&str, &str); 81] = [
+const REFUSED: [(&str, &str); 80] = [
     // Rows that are changed.
     ("UPDATE t SET a = 1 WHERE id = 1 LIMIT 1", "LIMIT"),
     ("DELETE FROM t WHERE id = 1 LIMIT 1", "LIMIT"),
@@ -102,8 +102,7 @@ const REFUSED: [(&str, &str); 81] = [
     ("CREATE TABLE v AS SELECT id FROM t FOR UPDATE", "FOR UPDATE"),
     ("CREATE TABLE v (id int PRIMARY KEY, a int REFERENCES t MATCH PARTIAL)", "MATCH PARTIAL"),
     ("CREATE TABLE v (id int PRIMARY KEY, a int UNIQUE DEFERRABLE)", "DEFERRABLE"),
-    ("CREATE INDEX i ON t (a) WHERE a > 0", "WHERE"),
-    ("CREATE INDEX i ON t ((a + 1))", "expression"),
+    ("CREATE INDEX i ON t (md5(a::text))", "md5"),
     ("CREATE INDEX i ON t USING hash (a)", "HASH"),
     ("CREATE INDEX i ON t (a own_class)", "own_class"),
     ("CREATE TABLE v (id int PRIMARY KEY, b text COLLATE \"C\")", "COLLATE"),

@@ -60,8 +60,8 @@
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
-//!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in format
-//!          10 plus 4: the number is that of an expression of the index
+//!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
+//!          format 10 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
 //!   format 10 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
