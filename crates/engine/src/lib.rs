@@ -98,10 +98,10 @@ pub use onrush_types::expression;
 pub use onrush_types::{
     CheckConstraint, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue, Deferral,
     EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, GeneratedColumn,
-    INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy, NeedsNoRows, ROW_ID,
-    ReferentialAction, RowView, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE,
-    TableBuilder, TableChange, TableDefinition, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value,
-    ViewColumnKind, ViewDefinition, ViewSource,
+    INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, KeyOrder, KeyStrategy, NeedsNoRows, Numeric,
+    NumericFault, ROW_ID, ReferentialAction, RowView, Schema, SequenceDefinition, SequenceOwner,
+    StoredBytes, TIE, TableBuilder, TableChange, TableDefinition, TypeError, Uniqueness, Uuid,
+    VIEW_BYTES_MAX, Value, ViewColumnKind, ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

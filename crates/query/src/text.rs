@@ -7,8 +7,9 @@ use onrush_types::text;
 
 use crate::array::{read_array, write_array};
 use crate::error::QueryError;
-use crate::functions::escaped;
+use crate::functions::{escaped, limited};
 use crate::interval::Interval;
+use crate::numeric::of_text;
 use crate::style::{
     IntervalStyle, Style, by_default, current, with_digits, write_date, write_interval, write_time,
     write_timestamp, write_timestamp_tz,
@@ -25,6 +26,7 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             crate::datetime::read(data_type, written)
         }
+        DataType::Numeric(limits) => Ok(Value::Numeric(limited(of_text(written)?, limits)?)),
         other => Ok(text::parse(other, written)?),
     }
 }

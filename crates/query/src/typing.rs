@@ -8,40 +8,44 @@
 //! * A sum of `bigint` is `numeric`.
 //! * What is compared or combined with a `double precision` is one, and a date with an interval is a
 //!   timestamp.
-//! * A quotient of numerics has sixteen digits behind the point.
+//! * Exact numbers are decimals where they certainly have space there, and else any `numeric`.
 //! * What is between two moments is an interval; intervals are multiplied, divided and compared.
 //! * Bytes are counted as bytes.
 //! * A parameter has the type that any of its places tells; one that none tells is text.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions::math;
-use datafusion::logical_expr::expr::{Between, Cast, InList, Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlType, TimezoneInfo,
 };
 use onrush::{DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::{TYPE_OF, parse_function, read_interval, round_to_even, text_function};
+use crate::functions::{TYPE_OF, numeric_call};
+use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, any_numeric, column_type, field};
+use crate::types::{ColumnType, column_type, planned_field};
 use crate::values::scalar;
 
 mod calls;
+mod casts;
 mod intervals;
 mod json;
+mod keys;
 mod numerics;
 mod operands;
 mod parameters;
+mod sources;
 
+pub(crate) use keys::with_constants;
 use parameters::Told;
 
 /// The types that PostgreSQL's names stand for, where DataFusion takes them otherwise or not at all.
@@ -85,10 +89,8 @@ impl TypePlanner for Types {
             | SqlType::CharacterVarying(Some(_))
             | SqlType::Char(_)
             | SqlType::Character(_) => sql_type.to_string().parse().ok().map(ColumnType::Stored),
-            SqlType::Numeric(ExactNumberInfo::None)
-            | SqlType::Decimal(ExactNumberInfo::None)
-            | SqlType::Dec(ExactNumberInfo::None) => {
-                return Ok(Some(Arc::new(Field::new("", any_numeric(), true))));
+            SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits) => {
+                stored(numeric::declared_numeric(digits)?)
             }
             SqlType::Regclass => stored(DataType::Text),
             SqlType::Custom(name, _) => {
@@ -104,7 +106,7 @@ impl TypePlanner for Types {
             }
             _ => None,
         };
-        Ok(column.map(|column| Arc::new(field("", column, true))))
+        Ok(column.map(|column| Arc::new(planned_field("", column, true))))
     }
 }
 
@@ -129,6 +131,11 @@ impl ExprPlanner for Comparisons {
             }
             adopt(&mut expr.left, &right, schema)?;
             adopt(&mut expr.right, &left, schema)?;
+        }
+        if matches!(expr.op, Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo) {
+            let (left, right) = (expr.left.clone(), expr.right.clone());
+            numerics::adopt_constant(&mut expr.left, &right, schema);
+            numerics::adopt_constant(&mut expr.right, &left, schema);
         }
         intervals::planned(expr, schema)
     }
@@ -191,14 +198,20 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
             return Ok(Some(scalar(&Value::from(written), other)?));
         }
     };
+    if matches!(column, DataType::Decimal { .. } | DataType::Numeric(_)) {
+        let number = numeric::of_text(written)?;
+        return Ok(match *field.data_type() == numeric::ANY {
+            true => Some(numeric::scalar(&number)),
+            // More digits than the column has may still be compared with it.
+            false => numerics::as_decimal(&number),
+        });
+    }
     // Types that no column has are left to DataFusion.
     if *field.data_type() != crate::types::arrow_type(ColumnType::Stored(column)) {
         return Ok(None);
     }
     let value = match (column, written) {
         (DataType::Bytes, bytes) if !bytes.contains('\\') => Value::from(bytes.as_bytes()),
-        // More digits than the column has may still be compared with it.
-        (DataType::Decimal { .. }, _) => return Ok(None),
         _ => read_text(column, written)?,
     };
     Ok(Some(scalar(&value, ColumnType::Stored(column))?))
@@ -207,7 +220,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
 /// Gives the expressions of a plan PostgreSQL's types.
 pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let told = parameters::told(&plan)?;
-    let typed = plan.transform_up_with_subqueries(|node| typed(node, &told)).data()?;
+    let typed = all_typed(plan, &told)?;
     // Constants that are columns of the answer; further inside nobody sees their type.
     let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
     let names = NamePreserver::new(&typed);
@@ -229,6 +242,15 @@ pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     narrowed?.map_data(LogicalPlan::recompute_schema).data()
 }
 
+fn all_typed(plan: LogicalPlan, told: &Told) -> Result<LogicalPlan> {
+    let plan = plan
+        .transform_down_with_subqueries(|node| {
+            sources::recursive(node, &|term| all_typed(term, told))
+        })
+        .data()?;
+    plan.transform_up_with_subqueries(|node| typed(node, told)).data()
+}
+
 /// The columns that the expressions of a node are made of.
 fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
@@ -240,6 +262,7 @@ fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
 }
 
 fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
+    let plan = sources::as_read(plan)?;
     let schema = schema_below(&plan)?;
     let is_limit = matches!(plan, LogicalPlan::Limit(_));
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
@@ -247,27 +270,16 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
     plan.map_expressions(|expression| {
         let name = names.save(&expression);
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
-        let mut rewritten = cast.transform_up(|inner| rewrite(inner, &schema, told, is_limit))?;
+        let mut rewritten = cast.transform_up(|inner| {
+            let rewritten = rewrite(inner, &schema, told, is_limit)?;
+            Ok(Transformed::yes(keys::compared(rewritten.data, &schema)?))
+        })?;
         if is_sort {
             intervals::as_spans([&mut rewritten.data], &schema);
         }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
-    .map_data(|plan| of_own_types(plan.recompute_schema()?))
-}
-
-/// VALUES whose columns are of the types that its values have come to.
-fn of_own_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let LogicalPlan::Values(values) = plan else { return Ok(plan) };
-    let empty = DFSchema::empty();
-    let is_other = |(value, field): (&Expr, &FieldRef)| {
-        value.get_type(&empty).is_ok_and(|own| !own.is_null() && own != *field.data_type())
-    };
-    let fields = values.schema.fields();
-    match values.values.iter().any(|row| row.iter().zip(fields).any(is_other)) {
-        true => LogicalPlanBuilder::values(values.values)?.build(),
-        false => Ok(LogicalPlan::Values(values)),
-    }
+    .map_data(|plan| keys::node(sources::of_own_types(plan)?))
 }
 
 /// A whole number as `integer` if it fits.
@@ -288,7 +300,22 @@ fn rewrite(
     told: &Told,
     is_limit: bool,
 ) -> Result<Transformed<Expr>> {
+    let expression = match expression {
+        Expr::ScalarFunction(call) => numerics::function(call, schema)?,
+        Expr::AggregateFunction(call) => {
+            Expr::AggregateFunction(numerics::aggregate(call, schema)?)
+        }
+        other => other,
+    };
     Ok(match expression {
+        Expr::OuterReferenceColumn(field, column) => {
+            let real = numerics::real(&field).unwrap_or(field);
+            Transformed::yes(Expr::OuterReferenceColumn(real, column))
+        }
+        Expr::Negative(number) if number.get_type(schema).is_ok_and(|own| own == numeric::ANY) => {
+            let negated = numeric_call("-", vec![(*number).clone()]);
+            Transformed::yes(negated.unwrap_or(Expr::Negative(number)))
+        }
         Expr::ScalarFunction(mut call) if call.func.name() == "array_has" => {
             if let [array, element] = call.args.as_mut_slice() {
                 adopt_array(array, element, schema)?;
@@ -303,15 +330,22 @@ fn rewrite(
             return Err(QueryError::NotSupported { message }.into());
         }
         Expr::ScalarFunction(mut call)
-            if matches!(call.func.name(), "coalesce" | "greatest" | "least") =>
+            if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "make_array") =>
         {
             operands::floats_together(&mut call.args, schema)?;
+            numerics::together(&mut call.args, schema)?;
             Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::Case(mut case) => {
             let branches = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
             let branches = branches.chain(case.else_expr.as_deref_mut());
             operands::floats_together(branches, schema)?;
+            let branches = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
+            numerics::together(branches.chain(case.else_expr.as_deref_mut()), schema)?;
+            if let Some(compared) = &mut case.expr {
+                let wanted = case.when_then_expr.iter_mut().map(|(wanted, _)| &mut **wanted);
+                numerics::comparable(std::iter::once(&mut **compared).chain(wanted), schema)?;
+            }
             Transformed::yes(Expr::Case(case))
         }
         // No value has this type; a number that large is a numeric.
@@ -333,18 +367,14 @@ fn rewrite(
                 "exp" | "ln" | "log" | "log10" | "power" | "pow" | "sqrt"
             ) =>
         {
-            Transformed::yes(match numerics::of_numerics(&call, schema) {
-                Some(own) => own,
-                None if call.func.name().starts_with('l') => calls::logarithm(call)?,
-                None => Expr::ScalarFunction(call),
+            Transformed::yes(match call.func.name().starts_with('l') {
+                true => calls::logarithm(call)?,
+                false => Expr::ScalarFunction(call),
             })
         }
         Expr::ScalarFunction(mut call) if call.func.name() == TYPE_OF => {
             call.args.iter_mut().for_each(narrow_literal);
             Transformed::yes(Expr::ScalarFunction(call))
-        }
-        Expr::ScalarFunction(call) if matches!(call.func.name(), "ceil" | "floor" | "trunc") => {
-            Transformed::yes(calls::whole(call, schema))
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             Transformed::yes(calls::round(call, schema))
@@ -377,6 +407,7 @@ fn rewrite(
                 operands::float_beside(limit, expr, schema)?;
             }
             intervals::as_spans([&mut **expr, &mut **low, &mut **high], schema);
+            numerics::comparable([&mut **expr, &mut **low, &mut **high], schema)?;
             Transformed::yes(Expr::Between(between))
         }
         Expr::InList(mut list) => {
@@ -385,7 +416,8 @@ fn rewrite(
                 adopt(item, expr, schema)?;
                 operands::float_beside(item, expr, schema)?;
             }
-            intervals::as_spans(std::iter::once(&mut **expr).chain(items), schema);
+            intervals::as_spans(std::iter::once(&mut **expr).chain(items.iter_mut()), schema);
+            numerics::comparable(std::iter::once(&mut **expr).chain(items), schema)?;
             Transformed::yes(Expr::InList(list))
         }
         Expr::BinaryExpr(mut binary) => {
@@ -396,9 +428,9 @@ fn rewrite(
                 adopt(left, &was_right, schema)?;
                 adopt(right, &was_left, schema)?;
             }
-            Transformed::yes(operands::rounded(binary, schema))
+            Transformed::yes(numerics::binary(binary, schema)?)
         }
-        Expr::Cast(cast) => Transformed::yes(rewrite_cast(cast, schema)?),
+        Expr::Cast(cast) => Transformed::yes(casts::typed(cast, schema)?),
         Expr::AggregateFunction(aggregate)
             if intervals::is_among(&aggregate.params.args, schema) =>
         {
@@ -411,8 +443,7 @@ fn rewrite(
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "avg" => {
-            let is_distinct = aggregate.params.distinct;
-            if let Some(own) = calls::average(&mut aggregate.params.args, schema, is_distinct) {
+            if let Some(own) = calls::average(&mut aggregate.params.args, schema) {
                 aggregate.func = own;
             }
             Transformed::yes(Expr::AggregateFunction(aggregate))
@@ -431,9 +462,7 @@ fn rewrite(
                 None => Arc::new(Field::new("", ArrowType::Utf8, true)),
                 Some(field) => match field.data_type() {
                     ArrowType::Null => Arc::new(Field::new("", ArrowType::Utf8, true)),
-                    ArrowType::Decimal128(_, _) | ArrowType::Decimal256(_, _) => {
-                        Arc::new(Field::new("", any_numeric(), true))
-                    }
+                    ArrowType::Decimal128(_, _) | ArrowType::Decimal256(_, _) => numerics::any(),
                     _ => field,
                 },
             };
@@ -452,120 +481,6 @@ fn cast_placeholder(expression: Expr) -> Transformed<Expr> {
             Transformed::yes(Expr::Placeholder(Placeholder { id: id.clone(), field }))
         }
         _ => Transformed::no(expression),
-    }
-}
-
-fn rewrite_cast(cast: Cast, schema: &DFSchema) -> Result<Expr> {
-    let to = cast.field.data_type().clone();
-    let from = match cast.expr.get_type(schema) {
-        Ok(from) => from,
-        Err(_) => return Ok(Expr::Cast(cast)),
-    };
-    let is_text = |arrow: &ArrowType| {
-        matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
-    };
-    match (is_text(&from), is_text(&to)) {
-        (true, false) => {
-            if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
-                && let Some(value) = read(written, &cast.field)?
-            {
-                return Ok(Expr::Literal(value, None));
-            }
-            if matches!(to, ArrowType::Interval(_)) {
-                return Ok(call(read_interval(), vec![*cast.expr]));
-            }
-            let target = crate::types::plain_type(&to);
-            let is_own = matches!(
-                target,
-                DataType::Uuid
-                    | DataType::Bytes
-                    | DataType::Boolean
-                    | DataType::Timestamp
-                    | DataType::TimestampTz
-                    | DataType::Time
-                    | DataType::Date
-            );
-            if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
-                return Ok(call(parse_function(target), vec![*cast.expr]));
-            }
-            Ok(Expr::Cast(cast))
-        }
-        (_, true) => {
-            let is_own = matches!(
-                from,
-                ArrowType::FixedSizeBinary(16)
-                    | ArrowType::Binary
-                    | ArrowType::Float32
-                    | ArrowType::Float64
-                    | ArrowType::Timestamp(TimeUnit::Microsecond, _)
-                    | ArrowType::Date32
-                    | ArrowType::Time64(TimeUnit::Microsecond)
-                    | ArrowType::List(_)
-                    | ArrowType::Interval(_)
-            );
-            let inner = match is_own {
-                true => call(text_function(), vec![*cast.expr.clone()]),
-                false => Expr::Cast(cast.clone()),
-            };
-            Ok(match column_type(&cast.field) {
-                ColumnType::Stored(target @ (DataType::Char(bytes) | DataType::Varchar(bytes))) => {
-                    let left = datafusion::functions::unicode::left();
-                    let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
-                    let cut = call(left, vec![inner, length]);
-                    match target {
-                        // Without the blanks that it is filled up with when it is shown.
-                        DataType::Char(_) => {
-                            let rtrim = datafusion::functions::string::rtrim();
-                            let expr = Box::new(call(rtrim, vec![cut]));
-                            Expr::Cast(Cast { expr, field: cast.field })
-                        }
-                        _ => cut,
-                    }
-                }
-                ColumnType::Stored(DataType::Text) if is_text(&from) => as_plain_text(inner),
-                ColumnType::Stored(target @ (DataType::Json | DataType::Jsonb)) => {
-                    call(parse_function(target), vec![inner])
-                }
-                _ => inner,
-            })
-        }
-        (false, false) => {
-            if depth(&from) > 1 && depth(&to) == 1 {
-                let message = "a cast of an array of arrays is not supported".to_owned();
-                return Err(QueryError::NotSupported { message }.into());
-            }
-            let rounds = to.is_integer() && (from.is_floating() || from.is_decimal());
-            if rounds {
-                let round = if from.is_floating() { round_to_even() } else { math::round() };
-                let rounded = call(round, vec![*cast.expr]);
-                return Ok(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field }));
-            }
-            Ok(Expr::Cast(cast))
-        }
-    }
-}
-
-/// A text that is nothing else: a cast to a field without a name would leave the note of `char(n)` or `jsonb` on it.
-fn as_plain_text(text: Expr) -> Expr {
-    let field = match text {
-        Expr::Cast(Cast { expr, .. }) => return plain_cast(expr),
-        other => Box::new(other),
-    };
-    plain_cast(field)
-}
-
-fn plain_cast(expr: Box<Expr>) -> Expr {
-    let field = Arc::new(Field::new("text", ArrowType::Utf8, true));
-    Expr::Cast(Cast { expr, field })
-}
-
-/// How many arrays are inside of each other.
-fn depth(arrow: &ArrowType) -> usize {
-    match arrow {
-        ArrowType::List(inner)
-        | ArrowType::LargeList(inner)
-        | ArrowType::FixedSizeList(inner, _) => 1 + depth(inner.data_type()),
-        _ => 0,
     }
 }
 

@@ -263,7 +263,8 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Text
         | DataType::Bytes
         | DataType::Json
-        | DataType::Jsonb => PhysicalType::BYTE_ARRAY,
+        | DataType::Jsonb
+        | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
 }
 
@@ -278,7 +279,9 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         DataType::Decimal { precision, scale } => {
             LogicalType::decimal(i32::from(scale), i32::from(precision))
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text => LogicalType::String,
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Numeric(_) => {
+            LogicalType::String
+        }
         DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::TypeError;
+use crate::numeric::NUMERIC_PRECISION_MAX;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +54,9 @@ pub enum DataType {
     Json,
     /// JSON in one form for all ways of writing it, which is PostgreSQL's.
     Jsonb,
+    /// Any [`Numeric`](crate::Numeric); or those of so many digits, so many of them after the point: 1 to 1000, and
+    /// -1000 to 1000. What [`Decimal`](DataType::Decimal) has space for is kept as that.
+    Numeric(Option<(u16, i16)>),
 }
 
 /// Most digits of a decimal.
@@ -62,7 +66,7 @@ pub const CHAR_BYTES_MAX: u16 = 8000;
 
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
-     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb";
+     char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb, numeric";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -83,7 +87,8 @@ impl DataType {
             | DataType::Text
             | DataType::Bytes
             | DataType::Json
-            | DataType::Jsonb => None,
+            | DataType::Jsonb
+            | DataType::Numeric(_) => None,
         }
     }
 
@@ -102,7 +107,14 @@ impl DataType {
                 | DataType::Float32
                 | DataType::Float64
                 | DataType::Decimal { .. }
+                | DataType::Numeric(_)
         )
+    }
+
+    /// The type of numbers with so many digits, so many of them after the point.
+    #[must_use]
+    pub fn numeric(precision: u16, scale: i16) -> DataType {
+        small_decimal(precision, scale).unwrap_or(DataType::Numeric(Some((precision, scale))))
     }
 
     /// The reason why length, precision or scale cannot be, if so.
@@ -113,6 +125,13 @@ impl DataType {
             {
                 Some("precision is 1 to 28 and scale 0 to precision")
             }
+            DataType::Numeric(Some((precision, scale)))
+                if !(1..=NUMERIC_PRECISION_MAX).contains(&precision)
+                    || scale.unsigned_abs() > NUMERIC_PRECISION_MAX
+                    || small_decimal(precision, scale).is_some() =>
+            {
+                Some("precision is 1 to 1000 and scale -1000 to 1000")
+            }
             DataType::Char(length) | DataType::Varchar(length)
                 if !(1..=CHAR_BYTES_MAX).contains(&length) =>
             {
@@ -121,6 +140,12 @@ impl DataType {
             _ => None,
         }
     }
+}
+
+fn small_decimal(precision: u16, scale: i16) -> Option<DataType> {
+    let (precision, scale) = (u8::try_from(precision).ok()?, u8::try_from(scale).ok()?);
+    let is_small = (1..=DECIMAL_DIGITS_MAX).contains(&precision) && scale <= precision;
+    is_small.then_some(DataType::Decimal { precision, scale })
 }
 
 /// Bytes of a decimal's scaled integer: 18 digits fit 64 bits, 28 digits fit 96.
@@ -151,6 +176,10 @@ impl fmt::Display for DataType {
             DataType::TimestampTz => "timestamptz",
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
+            DataType::Numeric(None) => "numeric",
+            DataType::Numeric(Some((precision, scale))) => {
+                return write!(formatter, "numeric({precision},{scale})");
+            }
         };
         formatter.write_str(name)
     }
@@ -199,6 +228,7 @@ fn plain_type(name: &str) -> Option<DataType> {
         "timestamptz" | "timestamp with time zone" => DataType::TimestampTz,
         "json" => DataType::Json,
         "jsonb" => DataType::Jsonb,
+        "numeric" | "decimal" => DataType::Numeric(None),
         _ => return None,
     })
 }
@@ -209,10 +239,7 @@ fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
         "varchar" | "character varying" => DataType::Varchar(length(arguments)?),
         "decimal" | "numeric" => {
             let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
-            DataType::Decimal {
-                precision: precision.trim().parse().ok()?,
-                scale: scale.trim().parse().ok()?,
-            }
+            DataType::numeric(precision.trim().parse().ok()?, scale.trim().parse().ok()?)
         }
         _ => return None,
     })
@@ -249,6 +276,9 @@ mod tests {
             DataType::TimestampTz,
             DataType::Json,
             DataType::Jsonb,
+            DataType::Numeric(None),
+            DataType::Numeric(Some((210, 10))),
+            DataType::Numeric(Some((3, -6))),
         ] {
             assert_eq!(data_type.to_string().parse(), Ok(data_type));
         }
@@ -256,7 +286,8 @@ mod tests {
 
     #[test]
     fn impossible_types_are_refused() {
-        for text in ["", "int9", "char(0)", "char(8001)", "decimal(29,0)", "decimal(3,4)", "text("]
+        for text in
+            ["", "int9", "char(0)", "char(8001)", "decimal(1001,0)", "decimal(0,4)", "text("]
         {
             assert!(text.parse::<DataType>().is_err(), "{text}");
         }

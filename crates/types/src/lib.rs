@@ -7,7 +7,7 @@
 //! the *key* (ordered as the values are), the *row* (all other columns), and the *elided* form that
 //! the log takes (only what differs from the defaults). The tree and the log then see bytes only.
 //!
-//! In reading order: [`data_type`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
+//! In reading order: [`data_type`], [`numeric`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
 //! [`generate`], [`text`], [`error`].
 //!
 //! Invariants
@@ -25,6 +25,7 @@ pub mod expression;
 pub mod generate;
 mod json;
 pub mod key;
+pub mod numeric;
 pub mod row;
 pub mod schema;
 pub mod text;
@@ -34,6 +35,7 @@ pub use data_type::DataType;
 pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use key::{KEY_BYTES_MAX, prefix_end};
+pub use numeric::{Numeric, NumericFault};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
     CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,

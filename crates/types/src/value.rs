@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-use crate::DataType;
 use crate::convert::length_without_blanks;
+use crate::{DataType, Numeric};
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -45,6 +45,8 @@ pub enum Value<'a> {
     Timestamp(i64),
     /// Microseconds since 1970-01-01 00:00:00 UTC.
     TimestampTz(i64),
+    /// Exact number of any size.
+    Numeric(Numeric),
 }
 
 impl<'a> Value<'a> {
@@ -67,6 +69,7 @@ impl<'a> Value<'a> {
             Value::Time(value) => Value::Time(value),
             Value::Timestamp(value) => Value::Timestamp(value),
             Value::TimestampTz(value) => Value::TimestampTz(value),
+            Value::Numeric(value) => Value::Numeric(value),
         }
     }
 
@@ -89,6 +92,7 @@ impl<'a> Value<'a> {
             Value::Time(value) => Value::Time(*value),
             Value::Timestamp(value) => Value::Timestamp(*value),
             Value::TimestampTz(value) => Value::TimestampTz(*value),
+            Value::Numeric(value) => Value::Numeric(value.clone()),
         }
     }
 
@@ -116,6 +120,7 @@ impl<'a> Value<'a> {
             Value::Time(_) => "time",
             Value::Timestamp(_) => "timestamp",
             Value::TimestampTz(_) => "timestamptz",
+            Value::Numeric(_) => "numeric",
         }
     }
 
@@ -126,6 +131,15 @@ impl<'a> Value<'a> {
             Value::Int32(value) => Some(i64::from(*value)),
             Value::Int64(value) => Some(*value),
             _ => None,
+        }
+    }
+
+    /// The number, when the value is an exact one.
+    pub fn as_numeric(&self) -> Option<Cow<'_, Numeric>> {
+        match self {
+            Value::Numeric(number) => Some(Cow::Borrowed(number)),
+            Value::Decimal(number) => Some(Cow::Owned(Numeric::from(*number))),
+            other => other.as_i64().map(|number| Cow::Owned(Numeric::from(number))),
         }
     }
 
@@ -156,6 +170,7 @@ impl<'a> Value<'a> {
             }
             (Value::Float64(left), Value::Float64(right)) => compare_floats(*left, *right),
             (Value::Decimal(left), Value::Decimal(right)) => left.cmp(right),
+            (Value::Numeric(left), Value::Numeric(right)) => left.compare(right),
             (Value::Text(left), Value::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
             (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
             (Value::Uuid(left), Value::Uuid(right)) => left.cmp(right),
@@ -167,7 +182,10 @@ impl<'a> Value<'a> {
                 (Some(left), Some(right), ..) => left.cmp(&right),
                 (Some(left), None, _, Value::Decimal(right)) => Decimal::from(left).cmp(right),
                 (None, Some(right), Value::Decimal(left), _) => left.cmp(&Decimal::from(right)),
-                _ => self.rank().cmp(&other.rank()),
+                _ => match (self.as_numeric(), other.as_numeric()) {
+                    (Some(left), Some(right)) => left.compare(&right),
+                    _ => self.rank().cmp(&other.rank()),
+                },
             },
         }
     }
@@ -177,7 +195,11 @@ impl<'a> Value<'a> {
             Value::Null => 0,
             Value::Default => 1,
             Value::Boolean(_) => 2,
-            Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => 3,
+            Value::Int16(_)
+            | Value::Int32(_)
+            | Value::Int64(_)
+            | Value::Decimal(_)
+            | Value::Numeric(_) => 3,
             Value::Float32(_) => 4,
             Value::Float64(_) => 5,
             Value::Text(_) => 6,
@@ -225,7 +247,7 @@ macro_rules! value_from {
 
 value_from! {
     bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
-    Decimal => Decimal, Uuid => Uuid,
+    Decimal => Decimal, Uuid => Uuid, Numeric => Numeric,
 }
 
 impl<'a> From<&'a str> for Value<'a> {

@@ -54,7 +54,7 @@ fn name(column: ColumnType) -> String {
         }
         ColumnType::Stored(stored) => match stored {
             DataType::Float64 => "double precision",
-            DataType::Decimal { .. } => "numeric",
+            DataType::Decimal { .. } | DataType::Numeric(_) => "numeric",
             DataType::Char(_) => "character",
             DataType::Varchar(_) => "character varying",
             DataType::Bytes => "bytea",

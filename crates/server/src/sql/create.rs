@@ -379,6 +379,10 @@ fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
 
 /// The type of a column or a cast; `place` says where, for messages.
 pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType> {
+    use ast::DataType::{Dec, Decimal, Numeric};
+    if let Numeric(digits) | Decimal(digits) | Dec(digits) = written {
+        return Ok(onrush_query::declared_numeric(digits)?);
+    }
     let lower = written.to_string().to_lowercase();
     // Microseconds are what is kept; a time with six digits after the point says the same.
     let is_timestamp = lower.starts_with("time");
@@ -387,15 +391,11 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
         _ if is_timestamp && lower.contains('(') => {
             "Leave the precision out: microseconds are kept."
         }
-        "numeric" | "decimal" | "dec" if !lower.contains('(') => {
-            "Give the digits in all and after the point: numeric(18,4)."
-        }
         "time with time zone" | "timetz" => "Use timestamptz.",
         "interval" => "Use bigint, in microseconds.",
         _ => onrush_types::data_type::TYPE_NAMES,
     };
     lower
-        .replacen("dec(", "decimal(", usize::from(lower.starts_with("dec(")))
         .parse()
         .map_err(|_| SqlError::not_supported(format!("the type {written} of {place}"), instead))
 }

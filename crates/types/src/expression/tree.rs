@@ -27,10 +27,12 @@ pub(crate) enum Kind {
     TimestampTz,
     /// Whether it is there is all that can be asked of it.
     Json,
+    /// As of JSON: numbers of any size are not computed with here.
+    Numeric,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 16] = [
+    pub(super) const ALL: [Kind; 17] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -47,6 +49,7 @@ impl Kind {
         Kind::Timestamp,
         Kind::TimestampTz,
         Kind::Json,
+        Kind::Numeric,
     ];
 
     pub(crate) fn of(data_type: DataType) -> Kind {
@@ -67,6 +70,7 @@ impl Kind {
             DataType::Timestamp => Kind::Timestamp,
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
+            DataType::Numeric(_) => Kind::Numeric,
         }
     }
 
@@ -80,6 +84,7 @@ impl Kind {
             Value::Float32(_) => Kind::Float32,
             Value::Float64(_) => Kind::Float64,
             Value::Decimal(_) => Kind::Decimal,
+            Value::Numeric(_) => Kind::Numeric,
             Value::Text(_) => Kind::Text,
             Value::Bytes(_) => Kind::Bytes,
             Value::Uuid(_) => Kind::Uuid,
@@ -106,9 +111,13 @@ impl Kind {
         self.is_exact() || self.is_float()
     }
 
+    fn is_compared(self) -> bool {
+        !matches!(self, Kind::Json | Kind::Numeric)
+    }
+
     /// Whether values of the two compare as they are.
     pub(super) fn compares_with(self, other: Kind) -> bool {
-        (self == other && self != Kind::Json) || (self.is_exact() && other.is_exact())
+        (self == other && self.is_compared()) || (self.is_exact() && other.is_exact())
     }
 }
 
@@ -298,7 +307,7 @@ fn kind_of(operation: &Operation, operands: &[Node]) -> Result<Kind, &'static st
         }
         (Operation::Coalesce, _) => alike(),
         (Operation::Greatest | Operation::Least, _) => {
-            alike().and_then(|kind| is(kind != Kind::Json, kind))
+            alike().and_then(|kind| is(kind.is_compared(), kind))
         }
         (Operation::NullIf, [left, right]) => is(left.kind.compares_with(right.kind), left.kind),
         (Operation::Cast(to, digits), [operand]) => {

@@ -195,5 +195,6 @@ fn name_of(kind: Kind) -> &'static str {
         Kind::Timestamp => "timestamp",
         Kind::TimestampTz => "timestamptz",
         Kind::Json => "json",
+        Kind::Numeric => "numeric",
     }
 }

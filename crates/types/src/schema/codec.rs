@@ -291,6 +291,12 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::TimestampTz => out.push(16),
         DataType::Json => out.push(17),
         DataType::Jsonb => out.push(18),
+        DataType::Numeric(None) => out.push(24),
+        DataType::Numeric(Some((precision, scale))) => {
+            out.push(25);
+            out.extend_from_slice(&precision.to_le_bytes());
+            out.extend_from_slice(&scale.to_le_bytes());
+        }
     }
 }
 
@@ -478,6 +484,8 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         16 => DataType::TimestampTz,
         17 => DataType::Json,
         18 => DataType::Jsonb,
+        24 => DataType::Numeric(None),
+        25 => DataType::Numeric(Some((input.u16()?, input.u16()?.cast_signed()))),
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.

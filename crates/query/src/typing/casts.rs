@@ -1,0 +1,135 @@
+//! Casts.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::math;
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use onrush::DataType;
+
+use super::{call, numerics, read};
+use crate::error::QueryError;
+use crate::functions::{parse_function, read_interval, round_to_even, text_function};
+use crate::numeric;
+use crate::types::{ColumnType, column_type};
+
+/// A cast that reads, writes and rounds as PostgreSQL does.
+pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
+    let to = cast.field.data_type().clone();
+    let from = match cast.expr.get_type(schema) {
+        Ok(from) => from,
+        Err(_) => return Ok(Expr::Cast(cast)),
+    };
+    if let Some(cast) = numerics::cast_to_number(&cast, &from)? {
+        return Ok(cast);
+    }
+    let is_text = |arrow: &ArrowType| {
+        matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
+    };
+    match (is_text(&from), is_text(&to)) {
+        (true, false) => {
+            if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
+                && let Some(value) = read(written, &cast.field)?
+            {
+                return Ok(Expr::Literal(value, None));
+            }
+            if matches!(to, ArrowType::Interval(_)) {
+                return Ok(call(read_interval(), vec![*cast.expr]));
+            }
+            let target = crate::types::plain_type(&to);
+            let is_own = matches!(
+                target,
+                DataType::Uuid
+                    | DataType::Bytes
+                    | DataType::Boolean
+                    | DataType::Timestamp
+                    | DataType::TimestampTz
+                    | DataType::Time
+                    | DataType::Date
+            );
+            if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
+                return Ok(call(parse_function(target), vec![*cast.expr]));
+            }
+            Ok(Expr::Cast(cast))
+        }
+        (_, true) => {
+            let is_own = matches!(
+                from,
+                ArrowType::FixedSizeBinary(16)
+                    | numeric::ANY
+                    | ArrowType::Binary
+                    | ArrowType::Float32
+                    | ArrowType::Float64
+                    | ArrowType::Timestamp(TimeUnit::Microsecond, _)
+                    | ArrowType::Date32
+                    | ArrowType::Time64(TimeUnit::Microsecond)
+                    | ArrowType::List(_)
+                    | ArrowType::Interval(_)
+            );
+            let inner = match is_own {
+                true => call(text_function(), vec![*cast.expr.clone()]),
+                false => Expr::Cast(cast.clone()),
+            };
+            Ok(match column_type(&cast.field) {
+                ColumnType::Stored(target @ (DataType::Char(bytes) | DataType::Varchar(bytes))) => {
+                    let left = datafusion::functions::unicode::left();
+                    let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
+                    let cut = call(left, vec![inner, length]);
+                    match target {
+                        // Without the blanks that it is filled up with when it is shown.
+                        DataType::Char(_) => {
+                            let rtrim = datafusion::functions::string::rtrim();
+                            let expr = Box::new(call(rtrim, vec![cut]));
+                            Expr::Cast(Cast { expr, field: cast.field })
+                        }
+                        _ => cut,
+                    }
+                }
+                ColumnType::Stored(DataType::Text) if is_text(&from) => as_plain_text(inner),
+                ColumnType::Stored(target @ (DataType::Json | DataType::Jsonb)) => {
+                    call(parse_function(target), vec![inner])
+                }
+                _ => inner,
+            })
+        }
+        (false, false) => {
+            if depth(&from) > 1 && depth(&to) == 1 {
+                let message = "a cast of an array of arrays is not supported".to_owned();
+                return Err(QueryError::NotSupported { message }.into());
+            }
+            let rounds = to.is_integer() && (from.is_floating() || from.is_decimal());
+            if rounds {
+                let round = if from.is_floating() { round_to_even() } else { math::round() };
+                let rounded = call(round, vec![*cast.expr]);
+                return Ok(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field }));
+            }
+            Ok(Expr::Cast(cast))
+        }
+    }
+}
+
+/// A text that is nothing else: a cast to a field without a name would leave the note of `char(n)` or `jsonb` on it.
+fn as_plain_text(text: Expr) -> Expr {
+    let field = match text {
+        Expr::Cast(Cast { expr, .. }) => return plain_cast(expr),
+        other => Box::new(other),
+    };
+    plain_cast(field)
+}
+
+fn plain_cast(expr: Box<Expr>) -> Expr {
+    let field = Arc::new(Field::new("text", ArrowType::Utf8, true));
+    Expr::Cast(Cast { expr, field })
+}
+
+/// How many arrays are inside of each other.
+fn depth(arrow: &ArrowType) -> usize {
+    match arrow {
+        ArrowType::List(inner)
+        | ArrowType::LargeList(inner)
+        | ArrowType::FixedSizeList(inner, _) => 1 + depth(inner.data_type()),
+        _ => 0,
+    }
+}
