@@ -439,6 +439,7 @@ impl From<QueryError> for SqlError {
             ),
             QueryError::Refused(refusal) => {
                 let mut told = told(refusal.state);
+                told.detail = refusal.detail;
                 told.hint = refusal.hint;
                 told.at = refusal.at;
                 told
@@ -487,9 +488,10 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::InColumn { cause, .. } => state_of_type_error(cause),
         TypeError::WrongType { .. } | TypeError::ComputedDefault(_) => state::DATATYPE_MISMATCH,
         TypeError::UnknownColumn { .. } => state::UNDEFINED_COLUMN,
-        TypeError::KeyColumnStays(_) | TypeError::GeneratedKey(_) | TypeError::NoOrder { .. } => {
-            state::FEATURE_NOT_SUPPORTED
-        }
+        TypeError::KeyColumnStays(_)
+        | TypeError::GeneratedKey(_)
+        | TypeError::NoOrder { .. }
+        | TypeError::KeyWithoutScale(_) => state::FEATURE_NOT_SUPPORTED,
         TypeError::UsedByGenerated { .. } => state::DEPENDENT_OBJECTS,
         TypeError::GeneratedValue(_) => state::GENERATED_ALWAYS,
         TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,

@@ -271,7 +271,8 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Bytes
         | DataType::Json
         | DataType::Jsonb
-        | DataType::Interval => PhysicalType::BYTE_ARRAY,
+        | DataType::Interval
+        | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
 }
 
@@ -287,9 +288,11 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         DataType::Decimal { precision, scale } => {
             LogicalType::decimal(i32::from(scale), i32::from(precision))
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Name => {
-            LogicalType::String
-        }
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Name
+        | DataType::Numeric(_) => LogicalType::String,
         // Parquet's own interval counts milliseconds without a sign.
         DataType::Interval => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,

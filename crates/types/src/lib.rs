@@ -7,7 +7,7 @@
 //! the *key* (ordered as the values are), the *row* (all other columns), and the *elided* form that
 //! the log takes (only what differs from the defaults). The tree and the log then see bytes only.
 //!
-//! In reading order: [`data_type`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
+//! In reading order: [`data_type`], [`numeric`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
 //! [`generate`], [`text`], [`error`].
 //!
 //! Invariants
@@ -26,6 +26,7 @@ pub mod generate;
 mod interval;
 mod json;
 pub mod key;
+pub mod numeric;
 mod rounding;
 pub mod row;
 pub mod schema;
@@ -37,6 +38,7 @@ pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
+pub use numeric::{Numeric, NumericFault};
 pub use rounding::{Clock, IntervalFields, SECOND_DIGITS_MAX};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{

@@ -16,7 +16,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
-use crate::{DataType, Schema, TypeError, Value, json};
+use crate::{DataType, NumericFault, Schema, TypeError, Value, json};
 
 /// Reads `text` as a value of `data_type`. Text types borrow; blanks around other types are
 /// ignored. The caller decides what stands for NULL.
@@ -63,6 +63,7 @@ fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
         DataType::Decimal { precision, scale } => {
             convert::scaled(precision, scale, value).map(|_| ())
         }
+        DataType::Numeric(limits) => convert::numeric(limits, value).map(|_| ()),
         DataType::Char(limit) => convert::char_text(limit, value).map(|_| ()),
         DataType::Varchar(_) | DataType::Name => convert::text(data_type, value).map(|_| ()),
         DataType::Date => convert::date(value).map(|_| ()),
@@ -91,6 +92,9 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
             .or_else(|_| Decimal::from_scientific(text))
             .map(Value::Decimal)
             .map_err(|error| format!("expected a decimal number ({error})").into()),
+        DataType::Numeric(_) => {
+            text.parse().map(Value::Numeric).map_err(|fault: NumericFault| fault.message().into())
+        }
         DataType::Bytes => hexadecimal(text).map(|bytes| Value::Bytes(Cow::Owned(bytes))),
         DataType::Uuid => Uuid::try_parse(text)
             .map(Value::Uuid)
@@ -251,6 +255,7 @@ impl Display for Value<'_> {
             Value::Float32(value) => write_not_finite(f64::from(*value), formatter),
             Value::Float64(value) => write_not_finite(*value, formatter),
             Value::Decimal(value) => value.fmt(formatter),
+            Value::Numeric(value) => value.fmt(formatter),
             Value::Text(text) => text.fmt(formatter),
             Value::Bytes(bytes) => {
                 formatter.write_str(r"\x")?;

@@ -26,6 +26,7 @@ pub(crate) enum Rule {
     Date,
     Time,
     Timestamp,
+    Numeric,
 }
 
 impl Rule {
@@ -46,6 +47,7 @@ impl Rule {
             DataType::Date => Rule::Date,
             DataType::Time => Rule::Time,
             DataType::Timestamp | DataType::TimestampTz => Rule::Timestamp,
+            DataType::Numeric(_) => Rule::Numeric,
         }
     }
 
@@ -57,7 +59,7 @@ impl Rule {
             Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
             Rule::Date => Some(4),
             Rule::Time | Rule::Timestamp => Some(8),
-            Rule::Text(_) | Rule::Bytes => None,
+            Rule::Text(_) | Rule::Bytes | Rule::Numeric => None,
         }
     }
 
@@ -66,6 +68,10 @@ impl Rule {
     pub(crate) fn check(self, bytes: &[u8]) -> Result<(), &'static str> {
         let sound = match self {
             Rule::Any(_) | Rule::Bytes => true,
+            Rule::Numeric => {
+                let (key, scale) = bytes.split_last_chunk::<2>().ok_or(NOT_NUMERIC)?;
+                is_numeric(key) && u16::from_be_bytes(*scale) <= 16_383
+            }
             Rule::Boolean => bytes[0] <= 1,
             Rule::Char(_) => return if is_text(bytes) { Ok(()) } else { Err(NOT_TEXT) },
             Rule::Text(limit) if bytes.len() <= limit => {
@@ -102,6 +108,7 @@ impl Rule {
             Rule::Decimal(_) => "a decimal has more digits than declared",
             Rule::Date => "a date is not in the years 0001 to 9999",
             Rule::Time => "a time of day is not up to 24:00:00",
+            Rule::Numeric => NOT_NUMERIC,
             Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
             _ => NOT_TEXT,
         }
@@ -109,6 +116,30 @@ impl Rule {
 }
 
 pub(crate) const NOT_TEXT: &str = "a text is not UTF-8";
+
+pub(crate) const NOT_NUMERIC: &str = "a numeric value is not in its form";
+
+/// Whether a numeric value ends where these bytes end.
+pub(crate) fn is_numeric(bytes: &[u8]) -> bool {
+    numeric_length(bytes) == Some(bytes.len())
+}
+
+/// The bytes of the numeric value that these begin with: what it is, and of a number that is not zero the place of its
+/// first digits, the digits, each 1 to 100, the last not 1, and 0. Below zero all bits behind the first byte are
+/// flipped.
+pub(crate) fn numeric_length(bytes: &[u8]) -> Option<usize> {
+    let flip = match bytes.first()? {
+        1 | 3 | 5 | 6 => return Some(1),
+        2 => 0xFF,
+        4 => 0,
+        _ => return None,
+    };
+    let digits = bytes.get(3..)?;
+    let count = digits.iter().position(|byte| byte ^ flip == 0)?;
+    let last = digits[..count].last()? ^ flip;
+    let is_sound = last > 1 && digits[..count].iter().all(|byte| byte ^ flip <= 100);
+    is_sound.then_some(3 + count + 1)
+}
 
 /// Mostly plain ASCII, which is quicker to see.
 #[inline]

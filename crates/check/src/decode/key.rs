@@ -5,7 +5,9 @@ use std::fmt::Write;
 use onrush_types::{DataType, KeyOrder};
 
 use super::definition::Definition;
-use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text};
+use super::field::{
+    DATE_DAYS, DAY_MICROS, NOT_NUMERIC, NOT_TEXT, TIMESTAMP_MICROS, is_text, numeric_length,
+};
 
 /// Most bytes of a key.
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
@@ -151,6 +153,11 @@ fn check_column(column: &KeyColumn, rest: &mut &[u8]) -> Result<(), &'static str
 
 /// Takes one value off the front of `rest`.
 fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str> {
+    if let DataType::Numeric(_) = data_type {
+        let length = numeric_length(rest).ok_or(NOT_NUMERIC)?;
+        *rest = &rest[length..];
+        return Ok(());
+    }
     let Some(width) = value_width(data_type) else { return check_escaped(data_type, rest) };
     let (bytes, behind) = rest.split_at_checked(width).ok_or(SHORT)?;
     *rest = behind;
@@ -247,6 +254,10 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
             onrush_types::Uuid::from_u128(number).to_string()
         }
         DataType::Bytes => format!("{bytes:02x?}"),
+        DataType::Numeric(_) => match onrush_types::Numeric::read_key(bytes, None) {
+            Ok(number) => number.to_string(),
+            Err(_) => format!("{bytes:02x?}"),
+        },
         _ => format!("{:?}", String::from_utf8_lossy(bytes.strip_suffix(&[0, 0]).unwrap_or(bytes))),
     }
 }

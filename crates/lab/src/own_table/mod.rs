@@ -140,7 +140,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Int64 => Value::Int64(777),
         DataType::Float32 => Value::Float32(7.5),
         DataType::Float64 => Value::Float64(7.5),
-        DataType::Decimal { .. } => Value::Decimal(onrush::Decimal::ZERO),
+        DataType::Decimal { .. } | DataType::Numeric(_) => Value::Decimal(onrush::Decimal::ZERO),
         DataType::Char(bytes) => text(usize::from(bytes)),
         DataType::Varchar(bytes) => text(usize::from(bytes).div_ceil(2)),
         DataType::Text => text(TEXT_BYTES),

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use onrush::DataType;
 
-use super::rewrite_typed;
+use super::{is_numeric_cast, numeric_cast, rewrite_typed};
 use crate::error::QueryError;
 use crate::types::plain_type;
 
@@ -133,6 +133,13 @@ impl AnalyzerRule for CheckedCasts {
 
 fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expression {
+        Expr::Cast(Cast { expr, field })
+            if expr
+                .get_type(schema)
+                .is_ok_and(|from| is_numeric_cast(&from, field.data_type())) =>
+        {
+            Transformed::yes(numeric_cast(*expr, field))
+        }
         Expr::Cast(Cast { expr, field })
             if expr.get_type(schema).is_ok_and(|from| can_fail(&from, field.data_type())) =>
         {

@@ -51,7 +51,7 @@ pub(crate) fn type_name(column: ColumnType) -> String {
         }
         ColumnType::Stored(stored) => match stored.unrounded() {
             DataType::Float64 => "double precision",
-            DataType::Decimal { .. } => "numeric",
+            DataType::Decimal { .. } | DataType::Numeric(_) => "numeric",
             DataType::Char(_) => "character",
             DataType::Varchar(_) => "character varying",
             DataType::Bytes => "bytea",

@@ -63,7 +63,7 @@ const KNOWN: &[(ColumnType, &str)] = &[
     (ColumnType::Stored(DataType::Timestamp), "D"),
     (ColumnType::Stored(DataType::TimestampTz), "D"),
     (ColumnType::Stored(DataType::Interval), "T"),
-    (ColumnType::Stored(DataType::Decimal { precision: 1, scale: 0 }), "N"),
+    (ColumnType::Stored(DataType::Numeric(None)), "N"),
     (ColumnType::Stored(DataType::Uuid), "U"),
     (ColumnType::Stored(DataType::Json), "U"),
     (ColumnType::Stored(DataType::Jsonb), "U"),

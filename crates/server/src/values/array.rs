@@ -19,7 +19,7 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::Int64 => Type::INT8_ARRAY,
         DataType::Float32 => Type::FLOAT4_ARRAY,
         DataType::Float64 => Type::FLOAT8_ARRAY,
-        DataType::Decimal { .. } => Type::NUMERIC_ARRAY,
+        DataType::Decimal { .. } | DataType::Numeric(_) => Type::NUMERIC_ARRAY,
         DataType::Char(_) => Type::BPCHAR_ARRAY,
         DataType::Varchar(_) => Type::VARCHAR_ARRAY,
         DataType::Text => Type::TEXT_ARRAY,

@@ -5,8 +5,8 @@ use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 use postgres_types::{ToSql, Type};
 
-use super::array;
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
+use super::{array, numeric};
 use crate::error::{Result, SqlError, state};
 
 /// Appends the value in the binary form of its own type, or of the system's catalogue. NULL has none.
@@ -34,6 +34,7 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
             let internal = |error| SqlError::new(state::INTERNAL, format!("numeric: {error}"));
             value.to_sql(&Type::NUMERIC, out).map_err(internal)?;
         }
+        Value::Numeric(number) => numeric::write_binary(number, out),
         Value::Text(text) => {
             if column_type == ColumnType::Stored(DataType::Jsonb) {
                 out.put_u8(JSONB_VERSION);

@@ -8,7 +8,7 @@ mod formats;
 mod key;
 mod numeric;
 
-use onrush::{Clock, DataType, Interval, IntervalFields, Value};
+use onrush::{Clock, DataType, Interval, IntervalFields, Numeric, Value};
 use onrush_query::ColumnType;
 use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
@@ -52,7 +52,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::INT8 => DataType::Int64,
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 => DataType::Float64,
-        Type::NUMERIC => DataType::Decimal { precision: 28, scale: 10 },
+        Type::NUMERIC => DataType::Numeric(None),
         Type::BPCHAR | Type::VARCHAR | Type::TEXT => DataType::Text,
         Type::BYTEA => DataType::Bytes,
         Type::UUID => DataType::Uuid,
@@ -118,7 +118,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Int64 => Type::INT8,
         DataType::Float32 => Type::FLOAT4,
         DataType::Float64 => Type::FLOAT8,
-        DataType::Decimal { .. } => Type::NUMERIC,
+        DataType::Decimal { .. } | DataType::Numeric(_) => Type::NUMERIC,
         DataType::Char(_) => Type::BPCHAR,
         DataType::Varchar(_) => Type::VARCHAR,
         DataType::Text => Type::TEXT,
@@ -171,6 +171,10 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
             i32::from(bits_of_fields(fields)) << 16 | digits.map_or(0xFFFF, i32::from)
         }
         DataType::Rounded(_, digits) => digits.map_or(-1, i32::from),
+        // The scale has eleven bits, one of them for its sign.
+        DataType::Numeric(Some((precision, scale))) => {
+            (i32::from(precision) << 16 | (i32::from(scale) & 0x7FF)) + 4
+        }
         _ => -1,
     }
 }
@@ -228,6 +232,9 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
     {
         return value;
     }
+    if let DataType::Numeric(limits) = data_type {
+        return numeric::read_any(written, limits);
+    }
     Ok(onrush_query::read_text(data_type, written)?)
 }
 
@@ -239,9 +246,9 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
     }
     if is_whole
         && written.contains(['.', 'e', 'E'])
-        && let Some(value) = numeric::read(written)
+        && let Ok(value) = written.parse::<Numeric>()
     {
-        return numeric::whole(value, data_type);
+        return numeric::whole_of_any(&value, data_type);
     }
     match read(data_type, written) {
         Err(error) if is_whole && error.state == state::NUMERIC_OUT_OF_RANGE => {
@@ -264,6 +271,20 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
             return numeric::rounded(*value, precision, scale);
         }
         (Value::Decimal(value), _) if is_whole => return numeric::whole(*value, data_type),
+        (Value::Numeric(value), DataType::Decimal { precision, scale }) => {
+            return numeric::small(value, precision, scale);
+        }
+        (Value::Numeric(value), _) if is_whole => return numeric::whole_of_any(value, data_type),
+        (Value::Numeric(value), DataType::Float64) => return Ok(Value::Float64(value.to_f64())),
+        (Value::Float32(value), DataType::Numeric(limits)) => {
+            return numeric::limited(&Numeric::from_f32(*value), limits);
+        }
+        (Value::Float64(value), DataType::Numeric(limits)) => {
+            return numeric::limited(&Numeric::from_f64(*value), limits);
+        }
+        (value, DataType::Numeric(limits)) if let Some(number) = value.as_numeric() => {
+            return numeric::limited(&number, limits);
+        }
         (Value::Float32(value), _) if is_whole => {
             return numeric::whole_of_float(f64::from(*value), data_type);
         }

@@ -177,6 +177,8 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
         }
         Value::Text(text) => push_short(text.as_bytes(), out),
         Value::Bytes(bytes) => push_short(bytes, out),
+        // No expression has one.
+        Value::Numeric(value) => push_short(&value.to_bytes(), out),
         Value::Uuid(value) => out.extend_from_slice(value.as_bytes()),
     }
 }
@@ -309,5 +311,6 @@ fn read_value(kind: Kind, input: &mut Bytes<'_>) -> Result<Value<'static>, &'sta
         Kind::TimestampTz => Value::TimestampTz(i64::from_le_bytes(input.array()?)),
         Kind::Json => return Err("an expression has a constant of JSON"),
         Kind::Interval => Value::Interval(Interval::from_bytes(input.array()?)),
+        Kind::Numeric => return Err("an expression has a constant of numeric"),
     })
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::convert::{self, Fault};
 use crate::schema::{Field, RowLayout};
-use crate::{DataType, Interval, Schema, TypeError, Value};
+use crate::{DataType, Interval, Numeric, Schema, TypeError, Value};
 
 #[inline]
 pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
@@ -129,7 +129,8 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         | DataType::Name
         | DataType::Bytes
         | DataType::Json
-        | DataType::Jsonb => {
+        | DataType::Jsonb
+        | DataType::Numeric(_) => {
             unreachable!("columns of variable width have no fixed field")
         }
     }
@@ -179,6 +180,7 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         | DataType::Json
         | DataType::Jsonb => Value::Text(Cow::Borrowed(utf8(bytes)?)),
         DataType::Bytes => Value::Bytes(Cow::Borrowed(bytes)),
+        DataType::Numeric(_) => Value::Numeric(Numeric::read(bytes)?),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_le_bytes(array(bytes)?))),
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),

@@ -311,6 +311,12 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
             out.push(20);
             rounding::push(clock, digits, out);
         }
+        DataType::Numeric(None) => out.push(24),
+        DataType::Numeric(Some((precision, scale))) => {
+            out.push(25);
+            out.extend_from_slice(&precision.to_le_bytes());
+            out.extend_from_slice(&scale.to_le_bytes());
+        }
     }
 }
 
@@ -502,6 +508,8 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         21 => DataType::Name,
         22 => DataType::Oid,
         20 => rounding::read_type(input.u8()?, input.u8()?, || input.u8())?,
+        24 => DataType::Numeric(None),
+        25 => DataType::Numeric(Some((input.u16()?, input.u16()?.cast_signed()))),
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.
