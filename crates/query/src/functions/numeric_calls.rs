@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use onrush::Numeric;
+use onrush_types::numeric::{NUMERIC_DIGITS_MAX, NUMERIC_SCALE_MAX};
 
 use super::numeric_math::{
     exponential, logarithm, natural_logarithm, power, quotient, square_root,
@@ -171,10 +172,11 @@ fn checked(number: Numeric) -> Made<Numeric> {
     })
 }
 
-/// How many digits behind the point are asked for; more or fewer than 2000 are as many.
+/// How many digits behind the point are asked for; more or fewer than any number has are as many.
 fn places(wanted: &Numeric) -> Made<i32> {
     let wanted = wanted.to_i128().ok_or_else(|| out_of_range("integer"))?;
-    Ok(i32::try_from(wanted.clamp(-2000, 2000)).unwrap_or(0))
+    let (fewest, most) = (-i128::from(NUMERIC_DIGITS_MAX) - 1, i128::from(NUMERIC_SCALE_MAX));
+    Ok(i32::try_from(wanted.clamp(fewest, most)).unwrap_or(0))
 }
 
 fn out_of_range(name: &str) -> QueryError {

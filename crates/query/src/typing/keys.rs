@@ -6,16 +6,16 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, InSubquery};
+use datafusion::logical_expr::expr::{AggregateFunction, InSubquery, Sort};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, GroupingSet, LogicalPlan,
-    LogicalPlanBuilder, Subquery, when,
+    LogicalPlanBuilder, Subquery, WindowFrame, WindowFrameBound, WindowFrameUnits, when,
 };
 
 use super::numerics;
 use crate::error::QueryError;
 use crate::functions::{NUMERIC_KEY, has_numeric, is_cast_to_any, key_of, keyed};
-use crate::numeric::is_numeric;
+use crate::numeric::{self, is_numeric};
 
 /// An expression that compares, by keys.
 pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -120,6 +120,10 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
         Expr::WindowFunction(mut window) => {
             let name = window.fun.name().to_owned();
             window.params.partition_by.iter_mut().for_each(|part| keyed(part, schema));
+            let needs = |sort: &Sort| sort.expr.get_type(schema).is_ok_and(|own| has_numeric(&own));
+            if window.params.order_by.iter().any(needs) {
+                window.params.window_frame = by_peers(&window.params.window_frame)?;
+            }
             window.params.order_by.iter_mut().for_each(|sort| keyed(&mut sort.expr, schema));
             if window.params.distinct && !matches!(name.as_str(), "min" | "max") {
                 distinct(&name, &mut window.params.args, schema)?;
@@ -132,6 +136,24 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
 
 fn not_supported(what: &str) -> datafusion::error::DataFusionError {
     QueryError::NotSupported { message: format!("{what} is not supported") }.into()
+}
+
+/// A frame of a range up to the rows that are equal: those of one group of equal rows. Keys have no distance.
+fn by_peers(frame: &WindowFrame) -> Result<WindowFrame> {
+    let is_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
+        WindowFrameBound::CurrentRow => false,
+    };
+    if frame.units != WindowFrameUnits::Range {
+        return Ok(frame.clone());
+    }
+    if is_distance(&frame.start_bound) || is_distance(&frame.end_bound) {
+        return Err(not_supported("RANGE with a distance of numeric"));
+    }
+    let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
+    Ok(WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end))
 }
 
 /// What an aggregate is given, each value once.
@@ -159,9 +181,16 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
             let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
             for (one, other) in &mut join.on {
                 let (own, others) = (one.get_type(&left)?, other.get_type(&right)?);
-                if own != others && (is_numeric(&own) || is_numeric(&others))
-                    || has_numeric(&own)
+                // Decimals and whole numbers that have one type are joined as they are, and floats as floats.
+                if own.is_floating() || others.is_floating() {
+                    for (side, own) in [(&mut *one, &own), (&mut *other, &others)] {
+                        if *own == numeric::ANY {
+                            *side = numerics::as_float(std::mem::take(side));
+                        }
+                    }
+                } else if has_numeric(&own)
                     || has_numeric(&others)
+                    || !numerics::are_joined(&own, &others)
                 {
                     *one = key_of(std::mem::take(one));
                     *other = key_of(std::mem::take(other));

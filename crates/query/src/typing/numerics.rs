@@ -59,6 +59,11 @@ fn have_one_type(left: &ArrowType, right: &ArrowType) -> bool {
     left.0.max(right.0) + left.1.max(right.1) <= DIGITS_MAX
 }
 
+/// Whether values of two types are joined by DataFusion, if one of them is a number.
+pub(super) fn are_joined(left: &ArrowType, right: &ArrowType) -> bool {
+    !(is_numeric(left) || is_numeric(right)) || have_one_type(left, right)
+}
+
 /// As any `numeric`; whether it can be one.
 pub(super) fn widen(number: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let own = number.get_type(schema)?;
@@ -294,11 +299,15 @@ pub(super) fn function(mut known: ScalarFunction, schema: &DFSchema) -> Result<E
     }
     for (given, own) in known.args.iter_mut().zip(&types) {
         if *own == numeric::ANY {
-            let double = Arc::new(Field::new("", ArrowType::Float64, true));
-            *given = numeric_cast(std::mem::take(given), double);
+            *given = as_float(std::mem::take(given));
         }
     }
     Ok(Expr::ScalarFunction(known))
+}
+
+/// Any `numeric` as a floating-point number.
+pub(super) fn as_float(number: Expr) -> Expr {
+    numeric_cast(number, Arc::new(Field::new("", ArrowType::Float64, true)))
 }
 
 /// Whether a function takes what it is given.
@@ -325,6 +334,16 @@ pub(super) fn aggregate(
     if let Some(own) = sum_of(known.func.name(), &params.args, params.distinct, schema)? {
         params.distinct = false;
         known.func = own;
+        return Ok(known);
+    }
+    let fields = params.args.iter().map(|given| given.to_field(schema).map(|(_, field)| field));
+    let is_taken = fields
+        .collect::<Result<Vec<FieldRef>>>()
+        .is_ok_and(|fields| fields_with_udf(&fields, known.func.as_ref()).is_ok());
+    for given in params.args.iter_mut().filter(|_| !is_taken) {
+        if given.get_type(schema)? == numeric::ANY {
+            *given = as_float(std::mem::take(given));
+        }
     }
     Ok(known)
 }

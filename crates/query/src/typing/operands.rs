@@ -1,14 +1,12 @@
 //! The two sides of an operator, where DataFusion would make them one type that PostgreSQL would not.
 
-use std::sync::Arc;
-
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
+use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::{call, narrow};
-use crate::functions::{LIBRARY_PATTERN, SIMILAR_PATTERN, library_pattern, named, numeric_cast};
+use crate::functions::{LIBRARY_PATTERN, SIMILAR_PATTERN, library_pattern, named};
 use crate::numeric::is_numeric;
 
 /// Gives both sides the types that they have in PostgreSQL.
@@ -77,8 +75,7 @@ pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) 
         return Ok(());
     }
     if numeric.get_type(schema)? == crate::numeric::ANY {
-        let double = Arc::new(Field::new("", ArrowType::Float64, true));
-        *numeric = numeric_cast(std::mem::take(numeric), double);
+        *numeric = super::numerics::as_float(std::mem::take(numeric));
         return Ok(());
     }
     *numeric = match &*numeric {
