@@ -101,7 +101,7 @@ pub use onrush_types::{
     INDEX_COLUMNS_MAX, IndexDefinition, IndexedColumn, Interval, IntervalFields, KeyOrder,
     KeyStrategy, NeedsNoRows, ROW_ID, ReferentialAction, RowView, SECOND_DIGITS_MAX, Schema,
     SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange,
-    TableDefinition, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
+    TableDefinition, TimeTz, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
     ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};

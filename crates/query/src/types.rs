@@ -16,6 +16,9 @@ pub(crate) const UTC: &str = "+00:00";
 /// Digits after the point of a `numeric` that declares none.
 pub(crate) const NUMERIC_SCALE: i8 = 10;
 
+/// Bytes of a time with an offset.
+pub(crate) const TIME_TZ_BYTES: i32 = 12;
+
 /// What marks a field that is shown as a vector.
 const VECTOR: &str = "vector";
 
@@ -69,6 +72,8 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         | DataType::Jsonb => ArrowType::Utf8,
         DataType::Bytes => ArrowType::Binary,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        // Ordered as the times are.
+        DataType::TimeTz => ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Rounded(clock, _) => arrow_type(ColumnType::Stored(clock.data_type())),
         DataType::Date => ArrowType::Date32,
@@ -147,6 +152,7 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         | ArrowType::Decimal256(precision, scale) => decimal(*precision, *scale),
         ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytes,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
+        ArrowType::FixedSizeBinary(TIME_TZ_BYTES) => DataType::TimeTz,
         ArrowType::FixedSizeBinary(_) => DataType::Bytes,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
@@ -200,6 +206,7 @@ mod tests {
             DataType::Interval,
             DataType::Name,
             DataType::Oid,
+            DataType::TimeTz,
             DataType::Rounded(Clock::Timestamp, Some(3)),
             DataType::Rounded(Clock::Interval(IntervalFields::DayToHour), None),
         ];

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::length_without_blanks;
-use crate::{DataType, Interval};
+use crate::{DataType, Interval, TimeTz};
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,6 +47,8 @@ pub enum Value<'a> {
     TimestampTz(i64),
     /// A span of time.
     Interval(Interval),
+    /// A time of day with the offset of its clock.
+    TimeTz(TimeTz),
 }
 
 impl<'a> Value<'a> {
@@ -70,6 +72,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(value) => Value::Timestamp(value),
             Value::TimestampTz(value) => Value::TimestampTz(value),
             Value::Interval(value) => Value::Interval(value),
+            Value::TimeTz(value) => Value::TimeTz(value),
         }
     }
 
@@ -93,6 +96,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(value) => Value::Timestamp(*value),
             Value::TimestampTz(value) => Value::TimestampTz(*value),
             Value::Interval(value) => Value::Interval(*value),
+            Value::TimeTz(value) => Value::TimeTz(*value),
         }
     }
 
@@ -121,6 +125,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(_) => "timestamp",
             Value::TimestampTz(_) => "timestamptz",
             Value::Interval(_) => "interval",
+            Value::TimeTz(_) => "timetz",
         }
     }
 
@@ -168,6 +173,7 @@ impl<'a> Value<'a> {
             (Value::Time(left), Value::Time(right)) => left.cmp(right),
             (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
             (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
+            (Value::TimeTz(left), Value::TimeTz(right)) => left.cmp(right),
             (Value::Interval(left), Value::Interval(right)) => {
                 left.span_micros().cmp(&right.span_micros())
             }
@@ -196,6 +202,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(_) => 11,
             Value::TimestampTz(_) => 12,
             Value::Interval(_) => 13,
+            Value::TimeTz(_) => 14,
         }
     }
 }
@@ -234,7 +241,7 @@ macro_rules! value_from {
 
 value_from! {
     bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
-    Decimal => Decimal, Uuid => Uuid, Interval => Interval,
+    Decimal => Decimal, Uuid => Uuid, Interval => Interval, TimeTz => TimeTz,
 }
 
 impl<'a> From<&'a str> for Value<'a> {

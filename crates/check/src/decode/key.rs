@@ -5,7 +5,7 @@ use std::fmt::Write;
 use onrush_types::{DataType, KeyOrder};
 
 use super::definition::Definition;
-use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text};
+use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text, is_time_tz};
 
 /// Most bytes of a key.
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
@@ -169,6 +169,7 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
             integer(bytes).abs() < 10i128.pow(u32::from(precision))
         }
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
+        DataType::TimeTz => is_time_tz(bytes),
         DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
             i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -239,6 +240,7 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
         DataType::Decimal { scale, .. } => format!("{}e-{scale}", integer(bytes)),
         DataType::Oid => (integer(bytes) + (1 << 31)).to_string(), // without a sign
         DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
+        DataType::TimeTz => format!("{} microseconds in UTC", integer(&bytes[..8])),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             format!("{} microseconds", integer(bytes))
         }

@@ -13,7 +13,7 @@ use super::{call, intervals, read};
 use crate::error::QueryError;
 use crate::functions::{parse_function, read_interval, round_to_even, text_function};
 use crate::text::read_text;
-use crate::types::{ColumnType, arrow_type, column_type, field};
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
 use crate::values::scalar;
 
 /// A cast as PostgreSQL makes it.
@@ -48,6 +48,7 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | DataType::Timestamp
                     | DataType::TimestampTz
                     | DataType::Time
+                    | DataType::TimeTz
                     | DataType::Date
             );
             if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
@@ -58,7 +59,7 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         (_, true) => {
             let is_own = matches!(
                 from,
-                ArrowType::FixedSizeBinary(16)
+                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES)
                     | ArrowType::Binary
                     | ArrowType::Float32
                     | ArrowType::Float64

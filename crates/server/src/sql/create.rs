@@ -387,7 +387,6 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
         "numeric" | "decimal" | "dec" if !lower.contains('(') => {
             "Give the digits in all and after the point: numeric(18,4)."
         }
-        "time with time zone" | "timetz" => "Use timestamptz.",
         _ => onrush_types::data_type::TYPE_NAMES,
     };
     lower

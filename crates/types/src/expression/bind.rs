@@ -110,6 +110,7 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::TimestampTz => DataType::TimestampTz,
         Kind::Json => return Err(refused("JSON is not compared")),
         Kind::Interval => DataType::Interval,
+        Kind::TimeTz => DataType::TimeTz,
     };
     Ok(text::parse(data_type, written)?.into_owned())
 }

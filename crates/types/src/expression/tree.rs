@@ -27,10 +27,11 @@ pub(crate) enum Kind {
     /// Whether it is there is all that can be asked of it.
     Json,
     Interval,
+    TimeTz,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 17] = [
+    pub(super) const ALL: [Kind; 18] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -48,6 +49,7 @@ impl Kind {
         Kind::TimestampTz,
         Kind::Json,
         Kind::Interval,
+        Kind::TimeTz,
     ];
 
     pub(crate) fn of(data_type: DataType) -> Kind {
@@ -69,6 +71,7 @@ impl Kind {
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
             DataType::Interval => Kind::Interval,
+            DataType::TimeTz => Kind::TimeTz,
             DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
         }
     }
@@ -91,6 +94,7 @@ impl Kind {
             Value::Timestamp(_) => Kind::Timestamp,
             Value::TimestampTz(_) => Kind::TimestampTz,
             Value::Interval(_) => Kind::Interval,
+            Value::TimeTz(_) => Kind::TimeTz,
         })
     }
 

@@ -196,5 +196,6 @@ fn name_of(kind: Kind) -> &'static str {
         Kind::TimestampTz => "timestamptz",
         Kind::Json => "json",
         Kind::Interval => "interval",
+        Kind::TimeTz => "timetz",
     }
 }
