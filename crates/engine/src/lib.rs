@@ -101,8 +101,8 @@ pub use onrush_types::{
     IndexDefinition, Indexed, IndexedColumn, IndexedExpression, Interval, IntervalFields, KeyOrder,
     KeyStrategy, NeedsNoRows, Numeric, NumericFault, ROW_ID, ReferentialAction, RowExpression,
     RowView, SECOND_DIGITS_MAX, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE,
-    TableBuilder, TableChange, TableDefinition, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value,
-    ViewColumnKind, ViewDefinition, ViewSource,
+    TableBuilder, TableChange, TableDefinition, TimeTz, TypeError, Uniqueness, Uuid,
+    VIEW_BYTES_MAX, Value, ViewColumnKind, ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

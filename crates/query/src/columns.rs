@@ -18,7 +18,7 @@ use crate::error::QueryError;
 use crate::functions::decimal;
 use crate::interval::to_arrow;
 use crate::text::read_text;
-use crate::types::{ColumnType, UTC, arrow_type};
+use crate::types::{ColumnType, TIME_TZ_BYTES, UTC, arrow_type};
 
 /// One column in the making.
 pub(crate) enum ColumnBuilder {
@@ -41,6 +41,7 @@ pub(crate) enum ColumnBuilder {
     Timestamp(TimestampMicrosecondBuilder),
     Array(ArrayColumn),
     Interval(IntervalMonthDayNanoBuilder),
+    TimeTz(FixedSizeBinaryBuilder),
 }
 
 /// Arrays in the making: their elements in a row, and where each of them ends.
@@ -128,6 +129,9 @@ impl ColumnBuilder {
                 ColumnBuilder::Numeric(LargeBinaryBuilder::with_capacity(rows, rows * 12))
             }
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::TimeTz => {
+                ColumnBuilder::TimeTz(FixedSizeBinaryBuilder::with_capacity(rows, TIME_TZ_BYTES))
+            }
             DataType::Interval => {
                 ColumnBuilder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows))
             }
@@ -176,6 +180,9 @@ impl ColumnBuilder {
                 Value::Timestamp(micros) | Value::TimestampTz(micros),
             ) => to.append_value(*micros),
             (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
+            (ColumnBuilder::TimeTz(to), Value::TimeTz(time)) => {
+                to.append_value(time.to_ordered_bytes())?;
+            }
             (ColumnBuilder::Interval(to), Value::Interval(interval)) => {
                 let fits = to_arrow(*interval);
                 to.append_value(fits.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
@@ -237,6 +244,7 @@ impl ColumnBuilder {
             ColumnBuilder::Timestamp(to) => to.append_null(),
             ColumnBuilder::Array(to) => to.append_null(),
             ColumnBuilder::Interval(to) => to.append_null(),
+            ColumnBuilder::TimeTz(to) => to.append_null(),
         }
     }
 
@@ -259,6 +267,7 @@ impl ColumnBuilder {
             ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
             ColumnBuilder::Array(from) => from.finish(),
             ColumnBuilder::Interval(from) => Arc::new(from.finish()),
+            ColumnBuilder::TimeTz(from) => Arc::new(from.finish()),
         }
     }
 }

@@ -25,9 +25,11 @@ use crate::types::ColumnType;
 pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Value<'_>, QueryError> {
     match data_type {
         DataType::Bytes if !written.contains('\\') => Ok(Value::from(written.as_bytes())),
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-            crate::datetime::read(data_type, written)
-        }
+        DataType::Date
+        | DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz => crate::datetime::read(data_type, written),
         DataType::Name => Ok(Value::from(name_of(written))),
         DataType::Oid => oid(written),
         DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),

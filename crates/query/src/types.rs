@@ -18,6 +18,9 @@ pub(crate) const UTC: &str = "+00:00";
 /// What stands for any `numeric` while a statement is read.
 pub(crate) const STAND_IN: ArrowType = ArrowType::Decimal128(38, 10);
 
+/// Bytes of a time with an offset.
+pub(crate) const TIME_TZ_BYTES: i32 = 12;
+
 /// What marks a field that is shown as a vector.
 const VECTOR: &str = "vector";
 
@@ -72,6 +75,8 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         DataType::Bytes => ArrowType::Binary,
         DataType::Numeric(_) => numeric::ANY,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        // Ordered as the times are.
+        DataType::TimeTz => ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Rounded(clock, _) => arrow_type(ColumnType::Stored(clock.data_type())),
         DataType::Date => ArrowType::Date32,
@@ -157,6 +162,7 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         ArrowType::LargeBinary => DataType::Numeric(None),
         ArrowType::Binary | ArrowType::BinaryView => DataType::Bytes,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
+        ArrowType::FixedSizeBinary(TIME_TZ_BYTES) => DataType::TimeTz,
         ArrowType::FixedSizeBinary(_) => DataType::Bytes,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
@@ -221,6 +227,7 @@ mod tests {
             DataType::Interval,
             DataType::Name,
             DataType::Oid,
+            DataType::TimeTz,
             DataType::Rounded(Clock::Timestamp, Some(3)),
             DataType::Rounded(Clock::Interval(IntervalFields::DayToHour), None),
             DataType::Numeric(None),

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes as arrow;
 use datafusion::arrow::datatypes::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use datafusion::scalar::ScalarValue;
-use onrush::{DataType, Decimal, Numeric, Uuid, Value};
+use onrush::{DataType, Decimal, Numeric, TimeTz, Uuid, Value};
 
 use crate::array::write_array;
 use crate::columns::ColumnBuilder;
@@ -77,9 +77,12 @@ pub(crate) fn value_at<'a>(
         ArrowType::Binary => Value::from(array.as_binary::<i32>().value(row)),
         ArrowType::FixedSizeBinary(_) => {
             let bytes = array.as_fixed_size_binary().value(row);
-            match <[u8; 16]>::try_from(bytes) {
-                Ok(bytes) => Value::Uuid(Uuid::from_bytes(bytes)),
-                Err(_) => Value::from(bytes),
+            if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
+                Value::Uuid(Uuid::from_bytes(bytes))
+            } else if let Ok(bytes) = bytes.try_into() {
+                Value::TimeTz(TimeTz::from_ordered_bytes(bytes))
+            } else {
+                Value::from(bytes)
             }
         }
         ArrowType::Date32 => {

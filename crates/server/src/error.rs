@@ -473,9 +473,11 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
             state::NUMERIC_OUT_OF_RANGE
         }
         TypeError::BadText { data_type, text, .. } => match data_type {
-            DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-                state::INVALID_DATETIME
-            }
+            DataType::Date
+            | DataType::Time
+            | DataType::TimeTz
+            | DataType::Timestamp
+            | DataType::TimestampTz => state::INVALID_DATETIME,
             _ if data_type.is_text() => state::STRING_TOO_LONG,
             DataType::Int16 | DataType::Int32 | DataType::Int64 if is_whole_number(text) => {
                 state::NUMERIC_OUT_OF_RANGE

@@ -160,8 +160,8 @@ impl Column {
                 let text = if is_char { text.trim_end_matches(' ') } else { text };
                 values.push(ByteArray::from(text.as_bytes().to_vec()));
             }
-            (Values::Bytes(values), Value::Interval(interval)) => {
-                values.push(ByteArray::from(interval.to_string().as_str()));
+            (Values::Bytes(values), Value::Interval(_) | Value::TimeTz(_)) => {
+                values.push(ByteArray::from(value.to_string().as_str()));
             }
             (Values::Bytes(values), Value::Bytes(bytes)) => {
                 values.push(ByteArray::from(bytes.to_vec()));
@@ -271,6 +271,7 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Bytes
         | DataType::Json
         | DataType::Jsonb
+        | DataType::TimeTz
         | DataType::Interval
         | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
@@ -294,7 +295,7 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         | DataType::Name
         | DataType::Numeric(_) => LogicalType::String,
         // Parquet's own interval counts milliseconds without a sign.
-        DataType::Interval => LogicalType::String,
+        DataType::Interval | DataType::TimeTz => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,

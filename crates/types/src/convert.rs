@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use rust_decimal::Decimal;
 
 use crate::data_type::NAME_BYTES_MAX;
-use crate::{ColumnName, DataType, Interval, Numeric, TypeError, Value, json};
+use crate::{ColumnName, DataType, Interval, Numeric, TimeTz, TypeError, Value, json};
 
 /// 0001-01-01, in days since 1970-01-01.
 pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
@@ -97,6 +97,17 @@ pub(crate) fn uuid<'v>(value: &'v Value<'_>) -> Result<&'v [u8; 16], Fault> {
 #[inline]
 pub(crate) fn interval(value: &Value<'_>) -> Result<Interval, Fault> {
     if let Value::Interval(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
+}
+
+#[inline]
+pub(crate) fn time_tz(value: &Value<'_>) -> Result<TimeTz, Fault> {
+    match value {
+        Value::TimeTz(time) if time.is_sound() => Ok(*time),
+        Value::TimeTz(_) => {
+            Err(out_of_range("a time of day is up to 24:00:00, less than 16 hours from UTC"))
+        }
+        _ => Err(Fault::WrongType),
+    }
 }
 
 /// The number of a thing; 64 bits on the way, since it has no sign.
@@ -289,6 +300,7 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Timestamp => Value::Timestamp(micros(data_type, value)?),
         DataType::TimestampTz => Value::TimestampTz(micros(data_type, value)?),
         DataType::Interval => Value::Interval(interval(value)?),
+        DataType::TimeTz => Value::TimeTz(time_tz(value)?),
         DataType::Oid => Value::Int64(i64::from(oid(value)?)),
         DataType::Rounded(clock, _) => data_type.rounded(to_type(clock.data_type(), value)?),
     })

@@ -10,6 +10,7 @@ use crate::TypeError;
 use crate::interval::INTERVAL_BYTES;
 use crate::numeric::NUMERIC_PRECISION_MAX;
 use crate::rounding::{self, Clock};
+use crate::time_tz::TIME_TZ_BYTES;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,6 +63,8 @@ pub enum DataType {
     Name,
     /// The number of a thing in PostgreSQL's catalogue: 32 bits without a sign.
     Oid,
+    /// A time of day with the offset of its clock from UTC.
+    TimeTz,
     /// A time, timestamp or interval with so many digits of seconds, or all. Values of more are not taken: who writes
     /// them rounds them.
     Rounded(Clock, Option<u8>),
@@ -80,7 +83,7 @@ pub const NAME_BYTES_MAX: u16 = 63;
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
      char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb, \
-     numeric, interval, name, oid, time(n), timestamp(n), timestamptz(n), interval(n)";
+     numeric, interval, name, oid, timetz, time(n), timestamp(n), timestamptz(n), interval(n)";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -96,6 +99,7 @@ impl DataType {
             | DataType::TimestampTz => Some(8),
             DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
             DataType::Char(length) => Some(length as usize),
+            DataType::TimeTz => Some(TIME_TZ_BYTES),
             DataType::Uuid => Some(16),
             DataType::Interval => Some(INTERVAL_BYTES),
             DataType::Rounded(clock, _) => clock.data_type().fixed_width_bytes(),
@@ -209,6 +213,7 @@ impl fmt::Display for DataType {
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
             DataType::Interval => "interval",
+            DataType::TimeTz => "timetz",
             DataType::Name => "name",
             DataType::Oid => "oid",
             DataType::Rounded(clock, digits) => return rounding::write(*clock, *digits, formatter),
@@ -321,6 +326,8 @@ mod tests {
             DataType::Interval,
             DataType::Name,
             DataType::Oid,
+            DataType::TimeTz,
+            DataType::Rounded(Clock::TimeTz, Some(2)),
             DataType::Rounded(Clock::Timestamp, Some(0)),
             DataType::Rounded(Clock::TimestampTz, Some(6)),
             DataType::Rounded(Clock::Interval(IntervalFields::YearToMonth), None),

@@ -31,6 +31,7 @@ mod rounding;
 pub mod row;
 pub mod schema;
 pub mod text;
+mod time_tz;
 pub mod value;
 
 pub use data_type::DataType;
@@ -49,6 +50,7 @@ pub use schema::{
     TIE, TableBuilder, TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind,
     ViewDefinition, ViewSource,
 };
+pub use time_tz::TimeTz;
 pub use value::Value;
 
 pub use rust_decimal::Decimal;

@@ -16,7 +16,8 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
-use crate::{DataType, NumericFault, Schema, TypeError, Value, json};
+use crate::time_tz::offset_of;
+use crate::{DataType, NumericFault, Schema, TimeTz, TypeError, Value, json};
 
 /// Reads `text` as a value of `data_type`. Text types borrow; blanks around other types are
 /// ignored. The caller decides what stands for NULL.
@@ -70,6 +71,7 @@ fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             convert::micros(data_type, value).map(|_| ())
         }
+        DataType::TimeTz => convert::time_tz(value).map(|_| ()),
         DataType::Rounded(clock, _) => {
             check(clock.data_type(), value)?;
             convert::check_rounded(data_type, value)
@@ -102,6 +104,7 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         DataType::Date => date(text),
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
+        DataType::TimeTz => time_tz(text),
         DataType::Rounded(clock, _) => parse_plain(clock.data_type(), text),
         DataType::Interval => text
             .parse()
@@ -183,6 +186,17 @@ fn time(text: &str) -> Result<Value<'static>, Box<str>> {
     match micros_of(time)? + later {
         micros @ ..=DAY_MICROS => Ok(Value::Time(micros)),
         _ => Err("a time of day is up to 24:00:00".into()),
+    }
+}
+
+/// A time of day, and behind it the offset of its clock.
+fn time_tz(text: &str) -> Result<Value<'static>, Box<str>> {
+    let expected = || "expected a time with an offset such as 23:59:59.5+02";
+    let (clock, offset) = text.split_at(text.rfind(['+', '-']).ok_or_else(expected)?);
+    let offset_seconds = offset_of(offset).ok_or_else(expected)?;
+    match time(clock)? {
+        Value::Time(micros) => Ok(Value::TimeTz(TimeTz { micros, offset_seconds })),
+        _ => Err(expected().into()),
     }
 }
 
@@ -270,6 +284,7 @@ impl Display for Value<'_> {
                 formatter.write_str("Z")
             }
             Value::Interval(value) => value.fmt(formatter),
+            Value::TimeTz(value) => value.fmt(formatter),
         }
     }
 }
@@ -298,7 +313,7 @@ fn write_date(days: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn write_time(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn write_time(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     write!(formatter, "{hour:02}:{minute:02}:{second:02}")?;

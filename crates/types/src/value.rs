@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::length_without_blanks;
-use crate::{DataType, Interval, Numeric};
+use crate::{DataType, Interval, Numeric, TimeTz};
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,6 +49,8 @@ pub enum Value<'a> {
     Interval(Interval),
     /// Exact number of any size.
     Numeric(Numeric),
+    /// A time of day with the offset of its clock.
+    TimeTz(TimeTz),
 }
 
 impl<'a> Value<'a> {
@@ -73,6 +75,7 @@ impl<'a> Value<'a> {
             Value::TimestampTz(value) => Value::TimestampTz(value),
             Value::Interval(value) => Value::Interval(value),
             Value::Numeric(value) => Value::Numeric(value),
+            Value::TimeTz(value) => Value::TimeTz(value),
         }
     }
 
@@ -97,6 +100,7 @@ impl<'a> Value<'a> {
             Value::TimestampTz(value) => Value::TimestampTz(*value),
             Value::Interval(value) => Value::Interval(*value),
             Value::Numeric(value) => Value::Numeric(value.clone()),
+            Value::TimeTz(value) => Value::TimeTz(*value),
         }
     }
 
@@ -126,6 +130,7 @@ impl<'a> Value<'a> {
             Value::TimestampTz(_) => "timestamptz",
             Value::Interval(_) => "interval",
             Value::Numeric(_) => "numeric",
+            Value::TimeTz(_) => "timetz",
         }
     }
 
@@ -183,6 +188,7 @@ impl<'a> Value<'a> {
             (Value::Time(left), Value::Time(right)) => left.cmp(right),
             (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
             (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
+            (Value::TimeTz(left), Value::TimeTz(right)) => left.cmp(right),
             (Value::Interval(left), Value::Interval(right)) => {
                 left.span_micros().cmp(&right.span_micros())
             }
@@ -218,6 +224,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(_) => 11,
             Value::TimestampTz(_) => 12,
             Value::Interval(_) => 13,
+            Value::TimeTz(_) => 14,
         }
     }
 }
@@ -257,6 +264,7 @@ macro_rules! value_from {
 value_from! {
     bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
     Decimal => Decimal, Uuid => Uuid, Interval => Interval, Numeric => Numeric,
+    TimeTz => TimeTz,
 }
 
 impl<'a> From<&'a str> for Value<'a> {

@@ -404,6 +404,7 @@ pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
         19 => DataType::Interval,
         21 => DataType::Name,
         22 => DataType::Oid,
+        23 => DataType::TimeTz,
         20 => {
             let (what, digits) = (input.u8().ok_or(SHORT)?, input.u8().ok_or(SHORT)?);
             let fields = if what == 4 { input.u8().ok_or(SHORT)? } else { 0 };
@@ -435,6 +436,7 @@ fn rounded(what: u8, digits: u8, fields: u8) -> Read<DataType> {
             Some(fields) => Clock::Interval(*fields),
             None => return Err("the fields of an interval are not known"),
         },
+        5 => Clock::TimeTz,
         _ => return Err("what is rounded is not known"),
     };
     match digits {

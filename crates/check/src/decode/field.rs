@@ -25,6 +25,7 @@ pub(crate) enum Rule {
     Bytes,
     Date,
     Time,
+    TimeTz,
     Timestamp,
     Numeric,
 }
@@ -36,6 +37,7 @@ impl Rule {
             DataType::Int16 => Rule::Any(2),
             DataType::Int32 | DataType::Float32 | DataType::Oid => Rule::Any(4),
             DataType::Name => Rule::Text(63),
+            DataType::TimeTz => Rule::TimeTz,
             DataType::Int64 | DataType::Float64 => Rule::Any(8),
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
@@ -58,6 +60,7 @@ impl Rule {
             Rule::Boolean => Some(1),
             Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
             Rule::Date => Some(4),
+            Rule::TimeTz => Some(12),
             Rule::Time | Rule::Timestamp => Some(8),
             Rule::Text(_) | Rule::Bytes | Rule::Numeric => None,
         }
@@ -86,6 +89,7 @@ impl Rule {
             Rule::Date => bytes
                 .first_chunk::<4>()
                 .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
+            Rule::TimeTz => is_time_tz(bytes),
             Rule::Time => number(bytes).is_some_and(|micros| (0..=DAY_MICROS).contains(&micros)),
             Rule::Timestamp => {
                 number(bytes).is_some_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -107,12 +111,20 @@ impl Rule {
             Rule::Boolean => "a boolean is neither 0 nor 1",
             Rule::Decimal(_) => "a decimal has more digits than declared",
             Rule::Date => "a date is not in the years 0001 to 9999",
+            Rule::TimeTz => "a time of day is not up to 24:00:00 or too far from UTC",
             Rule::Time => "a time of day is not up to 24:00:00",
             Rule::Numeric => NOT_NUMERIC,
             Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
             _ => NOT_TEXT,
         }
     }
+}
+
+/// Microseconds in UTC and seconds west of it, big-endian, sign bits flipped.
+pub(crate) fn is_time_tz(bytes: &[u8]) -> bool {
+    let Some((micros, west)) = bytes.split_at_checked(8) else { return false };
+    let (micros, west) = (super::key::integer(micros), super::key::integer(west));
+    west.abs() < 16 * 3600 && (0..=i128::from(DAY_MICROS)).contains(&(micros - west * 1_000_000))
 }
 
 pub(crate) const NOT_TEXT: &str = "a text is not UTF-8";

@@ -6,7 +6,8 @@ use onrush_types::{DataType, KeyOrder};
 
 use super::definition::Definition;
 use super::field::{
-    DATE_DAYS, DAY_MICROS, NOT_NUMERIC, NOT_TEXT, TIMESTAMP_MICROS, is_text, numeric_length,
+    DATE_DAYS, DAY_MICROS, NOT_NUMERIC, NOT_TEXT, TIMESTAMP_MICROS, is_text, is_time_tz,
+    numeric_length,
 };
 
 /// Most bytes of a key.
@@ -176,6 +177,7 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
             integer(bytes).abs() < 10i128.pow(u32::from(precision))
         }
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
+        DataType::TimeTz => is_time_tz(bytes),
         DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
             i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -246,6 +248,7 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
         DataType::Decimal { scale, .. } => format!("{}e-{scale}", integer(bytes)),
         DataType::Oid => (integer(bytes) + (1 << 31)).to_string(), // without a sign
         DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
+        DataType::TimeTz => format!("{} microseconds in UTC", integer(&bytes[..8])),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             format!("{} microseconds", integer(bytes))
         }

@@ -148,6 +148,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Oid => Value::Int64(77),
         DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
+        DataType::TimeTz => Value::TimeTz(onrush::TimeTz { micros: 7, offset_seconds: 0 }),
         DataType::Interval => Value::Interval(onrush::Interval::seconds(7)),
         DataType::Uuid => Value::Uuid(onrush::Uuid::from_u128(7)),
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {

@@ -153,7 +153,7 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Bytes => 2,
             DataType::Uuid => 3,
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
-            DataType::Interval => 4,
+            DataType::Interval | DataType::TimeTz => 4,
             DataType::Json | DataType::Jsonb => 5,
             _ => 6,
         },

@@ -104,12 +104,14 @@ fn error(given: &ArrayRef, row: usize, wanted: DataType) -> Result<QueryError> {
         DataType::Decimal { .. } if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
             QueryError::refused("22003", "numeric field overflow")
         }
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-            QueryError::refused(
-                "22007",
-                format!("invalid input syntax for type {name}: \"{text}\""),
-            )
-        }
+        DataType::Date
+        | DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz => QueryError::refused(
+            "22007",
+            format!("invalid input syntax for type {name}: \"{text}\""),
+        ),
         _ => QueryError::refused(
             "22P02",
             format!("invalid input syntax for type {name}: \"{text}\""),

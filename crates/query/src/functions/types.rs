@@ -56,6 +56,7 @@ pub(crate) fn type_name(column: ColumnType) -> String {
             DataType::Varchar(_) => "character varying",
             DataType::Bytes => "bytea",
             DataType::Time => "time without time zone",
+            DataType::TimeTz => "time with time zone",
             DataType::Timestamp => "timestamp without time zone",
             DataType::TimestampTz => "timestamp with time zone",
             other => return other.to_string(),

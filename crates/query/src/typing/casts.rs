@@ -14,7 +14,7 @@ use crate::error::QueryError;
 use crate::functions::{parse_function, read_interval, round_to_even, text_function};
 use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, arrow_type, column_type, field};
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
 use crate::values::scalar;
 
 /// A cast that reads, writes and rounds as PostgreSQL does.
@@ -52,6 +52,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | DataType::Timestamp
                     | DataType::TimestampTz
                     | DataType::Time
+                    | DataType::TimeTz
                     | DataType::Date
             );
             if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
@@ -62,7 +63,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         (_, true) => {
             let is_own = matches!(
                 from,
-                ArrowType::FixedSizeBinary(16)
+                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES)
                     | numeric::ANY
                     | ArrowType::Binary
                     | ArrowType::Float32

@@ -264,9 +264,11 @@ fn digits_of_seconds(data_type: DataType) -> Option<i32> {
     match data_type {
         DataType::Rounded(_, digits) => Some(digits.map_or(6, i32::from)),
         DataType::Date => Some(0),
-        DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
-            Some(6)
-        }
+        DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Interval => Some(6),
         _ => None,
     }
 }

@@ -60,6 +60,7 @@ const KNOWN: &[(ColumnType, &str)] = &[
     (ColumnType::Stored(DataType::Varchar(1)), "S"),
     (ColumnType::Stored(DataType::Date), "D"),
     (ColumnType::Stored(DataType::Time), "D"),
+    (ColumnType::Stored(DataType::TimeTz), "D"),
     (ColumnType::Stored(DataType::Timestamp), "D"),
     (ColumnType::Stored(DataType::TimestampTz), "D"),
     (ColumnType::Stored(DataType::Interval), "T"),

@@ -388,7 +388,6 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
     }
     let lower = written.to_string().to_lowercase();
     let instead = match lower.split('(').next().unwrap_or_default().trim() {
-        "time with time zone" | "timetz" => "Use timestamptz.",
         _ => onrush_types::data_type::TYPE_NAMES,
     };
     lower

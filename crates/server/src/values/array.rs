@@ -32,6 +32,7 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::Json => Type::JSON_ARRAY,
         DataType::Jsonb => Type::JSONB_ARRAY,
         DataType::Interval => Type::INTERVAL_ARRAY,
+        DataType::TimeTz => Type::TIMETZ_ARRAY,
         DataType::Name => Type::NAME_ARRAY,
         DataType::Oid => Type::OID_ARRAY,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use onrush::{DataType, Decimal, Interval, Uuid, Value};
+use onrush::{DataType, Decimal, Interval, TimeTz, Uuid, Value};
 use postgres_types::{FromSql, Kind, Type};
 
 use super::{array, coerce, numeric};
@@ -70,6 +70,14 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::TIME => Value::Time(i64::from_be_bytes(exactly(bytes)?)),
         Type::TIMESTAMP => Value::Timestamp(timestamp(bytes)?),
         Type::TIMESTAMPTZ => Value::TimestampTz(timestamp(bytes)?),
+        Type::TIMETZ => {
+            let [micros, west] = [bytes.get(..8), bytes.get(8..)].map(Option::unwrap_or_default);
+            let west = i32::from_be_bytes(exactly(west)?);
+            Value::TimeTz(TimeTz {
+                micros: i64::from_be_bytes(exactly(micros)?),
+                offset_seconds: west.checked_neg().ok_or_else(no_such_timestamp)?,
+            })
+        }
         Type::INTERVAL => {
             let [micros, days, months] =
                 [bytes.get(..8), bytes.get(8..12), bytes.get(12..)].map(Option::unwrap_or_default);

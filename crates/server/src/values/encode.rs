@@ -46,6 +46,10 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         Value::Date(days) => out.put_i32(days - EPOCH_DAYS),
         Value::Time(micros) => out.put_i64(*micros),
         Value::Timestamp(micros) | Value::TimestampTz(micros) => out.put_i64(micros - EPOCH_MICROS),
+        Value::TimeTz(time) => {
+            out.put_i64(time.micros);
+            out.put_i32(-time.offset_seconds);
+        }
         Value::Interval(interval) => {
             out.put_i64(interval.micros);
             out.put_i32(interval.days);

@@ -65,6 +65,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::OID => DataType::Oid,
         Type::NAME => DataType::Name,
         Type::INTERVAL => DataType::Interval,
+        Type::TIMETZ => DataType::TimeTz,
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
@@ -79,11 +80,13 @@ pub(crate) fn type_name(data_type: DataType) -> String {
         DataType::Varchar(length) => format!("character varying({length})"),
         DataType::Bytes => "bytea".to_owned(),
         DataType::Time => "time without time zone".to_owned(),
+        DataType::TimeTz => "time with time zone".to_owned(),
         DataType::Timestamp => "timestamp without time zone".to_owned(),
         DataType::TimestampTz => "timestamp with time zone".to_owned(),
         DataType::Rounded(clock, digits) => {
             let digits = digits.map_or(String::new(), |digits| format!("({digits})"));
             match clock {
+                Clock::TimeTz => format!("time{digits} with time zone"),
                 Clock::Time => format!("time{digits} without time zone"),
                 Clock::Timestamp => format!("timestamp{digits} without time zone"),
                 Clock::TimestampTz => format!("timestamp{digits} with time zone"),
@@ -131,6 +134,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Json => Type::JSON,
         DataType::Jsonb => Type::JSONB,
         DataType::Interval => Type::INTERVAL,
+        DataType::TimeTz => Type::TIMETZ,
         DataType::Name => Type::NAME,
         DataType::Oid => Type::OID,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
@@ -154,6 +158,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         | DataType::Time
         | DataType::Timestamp
         | DataType::TimestampTz => 8,
+        DataType::TimeTz => 12,
         DataType::Uuid | DataType::Interval => 16,
         _ => -1,
     }
@@ -209,6 +214,7 @@ fn bits_of_fields(fields: IntervalFields) -> u16 {
 pub(crate) fn with_modifier(data_type: DataType, modifier: i64) -> Option<DataType> {
     let clock = match data_type {
         DataType::Time => Clock::Time,
+        DataType::TimeTz => Clock::TimeTz,
         DataType::Timestamp => Clock::Timestamp,
         DataType::TimestampTz => Clock::TimestampTz,
         DataType::Interval => {
@@ -354,7 +360,8 @@ fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
         | (Value::Time(_), DataType::Time)
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
-        | (Value::Interval(_), DataType::Interval) => true,
+        | (Value::Interval(_), DataType::Interval)
+        | (Value::TimeTz(_), DataType::TimeTz) => true,
         // Of whole numbers those of 32 bits have a sign, which is none there.
         (Value::Int16(0..) | Value::Int32(0..) | Value::Int64(0..=0xFFFF_FFFF), DataType::Oid) => {
             true

@@ -114,6 +114,7 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::Numeric => {
             return Err(refused("numeric of more than 28 digits is not computed with here"));
         }
+        Kind::TimeTz => DataType::TimeTz,
     };
     Ok(text::parse(data_type, written)?.into_owned())
 }

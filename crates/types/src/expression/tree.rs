@@ -29,10 +29,11 @@ pub(crate) enum Kind {
     Interval,
     /// As of JSON: numbers of any size are not computed with here.
     Numeric,
+    TimeTz,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 18] = [
+    pub(super) const ALL: [Kind; 19] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -51,6 +52,7 @@ impl Kind {
         Kind::Json,
         Kind::Interval,
         Kind::Numeric,
+        Kind::TimeTz,
     ];
 
     /// The type whose values are of this kind, where that needs no length or digits.
@@ -70,6 +72,7 @@ impl Kind {
             Kind::Timestamp => DataType::Timestamp,
             Kind::TimestampTz => DataType::TimestampTz,
             Kind::Numeric => DataType::Numeric(None),
+            Kind::TimeTz => DataType::TimeTz,
             Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json => return None,
         })
     }
@@ -93,6 +96,7 @@ impl Kind {
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
             DataType::Interval => Kind::Interval,
+            DataType::TimeTz => Kind::TimeTz,
             DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
             DataType::Numeric(_) => Kind::Numeric,
         }
@@ -117,6 +121,7 @@ impl Kind {
             Value::Timestamp(_) => Kind::Timestamp,
             Value::TimestampTz(_) => Kind::TimestampTz,
             Value::Interval(_) => Kind::Interval,
+            Value::TimeTz(_) => Kind::TimeTz,
         })
     }
 

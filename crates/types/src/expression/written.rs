@@ -197,5 +197,6 @@ fn name_of(kind: Kind) -> &'static str {
         Kind::Json => "json",
         Kind::Interval => "interval",
         Kind::Numeric => "numeric",
+        Kind::TimeTz => "timetz",
     }
 }

@@ -8,7 +8,7 @@ use super::{END_MARK, ESCAPED_ZERO, NOT_NULL, NULL_FIRST, NULL_LAST};
 use crate::data_type::decimal_width_bytes;
 use crate::row::field;
 use crate::schema::KeyColumn;
-use crate::{DataType, KeyOrder, Numeric, Schema, TypeError, Value, convert, numeric};
+use crate::{DataType, KeyOrder, Numeric, Schema, TimeTz, TypeError, Value, convert, numeric};
 
 impl Schema {
     /// The values of the key columns, in key order.
@@ -171,6 +171,7 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
             }
             Value::Text(Cow::Owned(convert::padded(&text, limit)))
         }
+        DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(*take(key, at)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_be_bytes(*take(key, at)?))),
         DataType::Varchar(_)
         | DataType::Text

@@ -11,6 +11,7 @@
 //! | real, double | big-endian bits; negative: all bits flipped; else: sign bit flipped |
 //! | decimal(p,s) | number times 10^s as a big-endian integer, sign bit flipped (8 or 12) |
 //! | oid | big-endian (4) |
+//! | timetz | microseconds in UTC as bigint, then seconds west of it as integer |
 //! | char, varchar, text, name, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
 //! | numeric | as in a row, without the digits that it is shown with |
 //! | uuid | its 16 bytes, as written |
