@@ -1,6 +1,6 @@
 //! The parts of dates, times and intervals by PostgreSQL's names for them.
 
-use onrush::Interval;
+use onrush::{Interval, TimeTz};
 
 use crate::error::{QueryError, Result};
 use crate::interval::MICROS_PER_DAY;
@@ -100,6 +100,7 @@ impl Unit {
 pub(crate) enum Broken {
     Date(i32),
     Time(i64),
+    TimeTz(TimeTz),
     Interval(Interval),
     /// By clocks, and the moment with its offset if there is a zone.
     Timestamp {
@@ -142,14 +143,16 @@ impl Broken {
                 unit if unit.is_of_time() => Ok(of_time(micros, unit)),
                 _ => Err(unsupported()),
             },
+            Broken::TimeTz(time) => match unit {
+                Unit::Epoch => Ok(time.utc_micros().into()),
+                unit if unit.is_of_zone() => Ok(of_zone(time.offset_seconds, unit)),
+                unit if unit.is_of_time() => Ok(of_time(time.micros, unit)),
+                _ => Err(unsupported()),
+            },
             Broken::Interval(interval) => of_interval(interval, unit).ok_or_else(unsupported),
             Broken::Timestamp { local, zoned } => match (unit, zoned) {
                 (Unit::Epoch, Some((micros, _))) => Ok(micros.into()),
-                (Unit::Zone, Some((_, seconds))) => Ok(i128::from(seconds) * MICROS),
-                (Unit::ZoneHour, Some((_, seconds))) => Ok(i128::from(seconds / 3600) * MICROS),
-                (Unit::ZoneMinute, Some((_, seconds))) => {
-                    Ok(i128::from(seconds / 60 % 60) * MICROS)
-                }
+                (unit, Some((_, seconds))) if unit.is_of_zone() => Ok(of_zone(seconds, unit)),
                 (unit, None) if unit.is_of_zone() => Err(unsupported()),
                 (Unit::Julian, _) if local.rem_euclid(MICROS_PER_DAY) != 0 => {
                     let message = "the part julian of a timestamp with a time is not supported";
@@ -159,6 +162,16 @@ impl Broken {
             },
         }
     }
+}
+
+/// A part of an offset.
+fn of_zone(seconds: i32, unit: Unit) -> i128 {
+    let whole = match unit {
+        Unit::ZoneHour => seconds / 3600,
+        Unit::ZoneMinute => seconds / 60 % 60,
+        _ => seconds,
+    };
+    i128::from(whole) * MICROS
 }
 
 fn not_supported(name: &str, type_name: &str) -> QueryError {

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
-    Int64Builder, IntervalMonthDayNanoBuilder, ListArray, StringBuilder, Time64MicrosecondBuilder,
-    TimestampMicrosecondBuilder,
+    Int64Builder, IntervalMonthDayNanoBuilder, LargeBinaryBuilder, ListArray, StringBuilder,
+    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
-use datafusion::arrow::datatypes::Field;
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, Field};
 use datafusion::arrow::error::ArrowError;
 use onrush::{DataType, RowView, StoredBytes, Value};
 
 use crate::array::read_array;
 use crate::error::QueryError;
+use crate::functions::decimal;
 use crate::interval::to_arrow;
 use crate::text::read_text;
-use crate::types::{ColumnType, UTC, arrow_type};
+use crate::types::{ColumnType, TIME_TZ_BYTES, UTC, arrow_type};
 
 /// One column in the making.
 pub(crate) enum ColumnBuilder {
@@ -33,12 +34,14 @@ pub(crate) enum ColumnBuilder {
     /// Without the blanks at the end, which do not count.
     Char(StringBuilder),
     Bytes(BinaryBuilder),
+    Numeric(LargeBinaryBuilder),
     Uuid(FixedSizeBinaryBuilder),
     Date(Date32Builder),
     Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     Array(ArrayColumn),
     Interval(IntervalMonthDayNanoBuilder),
+    TimeTz(FixedSizeBinaryBuilder),
 }
 
 /// Arrays in the making: their elements in a row, and where each of them ends.
@@ -122,7 +125,13 @@ impl ColumnBuilder {
             | DataType::Json
             | DataType::Jsonb => ColumnBuilder::Text(text()),
             DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
+            DataType::Numeric(_) => {
+                ColumnBuilder::Numeric(LargeBinaryBuilder::with_capacity(rows, rows * 12))
+            }
             DataType::Uuid => ColumnBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::TimeTz => {
+                ColumnBuilder::TimeTz(FixedSizeBinaryBuilder::with_capacity(rows, TIME_TZ_BYTES))
+            }
             DataType::Interval => {
                 ColumnBuilder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows))
             }
@@ -150,6 +159,14 @@ impl ColumnBuilder {
             (ColumnBuilder::Decimal(to, scale), Value::Decimal(value)) => {
                 to.append_value(scaled(value, *scale));
             }
+            (ColumnBuilder::Decimal(to, scale), Value::Numeric(value)) => {
+                let scale = i8::try_from(*scale).unwrap_or(i8::MAX);
+                let value = decimal(value.clone(), DECIMAL128_MAX_PRECISION, scale);
+                to.append_value(value.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
+            }
+            (ColumnBuilder::Numeric(to), value) if let Some(number) = value.as_numeric() => {
+                to.append_value(number.to_bytes());
+            }
             (ColumnBuilder::Text(to), Value::Text(text)) => to.append_value(text),
             (ColumnBuilder::Char(to), Value::Text(text)) => {
                 to.append_value(text.trim_end_matches(' '));
@@ -163,6 +180,9 @@ impl ColumnBuilder {
                 Value::Timestamp(micros) | Value::TimestampTz(micros),
             ) => to.append_value(*micros),
             (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
+            (ColumnBuilder::TimeTz(to), Value::TimeTz(time)) => {
+                to.append_value(time.to_ordered_bytes())?;
+            }
             (ColumnBuilder::Interval(to), Value::Interval(interval)) => {
                 let fits = to_arrow(*interval);
                 to.append_value(fits.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
@@ -200,6 +220,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Timestamp(to), StoredBytes::Here(&[a, b, c, d, e, f, g, h])) => {
                 to.append_value(i64::from_le_bytes([a, b, c, d, e, f, g, h]));
             }
+            (ColumnBuilder::Numeric(to), StoredBytes::Here(bytes)) => to.append_value(bytes),
             (to, _) => to.append(&row.column(column).map_err(onrush::Error::from)?)?,
         }
         Ok(())
@@ -216,12 +237,14 @@ impl ColumnBuilder {
             ColumnBuilder::Decimal(to, _) => to.append_null(),
             ColumnBuilder::Text(to) | ColumnBuilder::Char(to) => to.append_null(),
             ColumnBuilder::Bytes(to) => to.append_null(),
+            ColumnBuilder::Numeric(to) => to.append_null(),
             ColumnBuilder::Uuid(to) => to.append_null(),
             ColumnBuilder::Date(to) => to.append_null(),
             ColumnBuilder::Time(to) => to.append_null(),
             ColumnBuilder::Timestamp(to) => to.append_null(),
             ColumnBuilder::Array(to) => to.append_null(),
             ColumnBuilder::Interval(to) => to.append_null(),
+            ColumnBuilder::TimeTz(to) => to.append_null(),
         }
     }
 
@@ -237,18 +260,20 @@ impl ColumnBuilder {
             ColumnBuilder::Decimal(from, _) => Arc::new(from.finish()),
             ColumnBuilder::Text(from) | ColumnBuilder::Char(from) => Arc::new(from.finish()),
             ColumnBuilder::Bytes(from) => Arc::new(from.finish()),
+            ColumnBuilder::Numeric(from) => Arc::new(from.finish()),
             ColumnBuilder::Uuid(from) => Arc::new(from.finish()),
             ColumnBuilder::Date(from) => Arc::new(from.finish()),
             ColumnBuilder::Time(from) => Arc::new(from.finish()),
             ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
             ColumnBuilder::Array(from) => from.finish(),
             ColumnBuilder::Interval(from) => Arc::new(from.finish()),
+            ColumnBuilder::TimeTz(from) => Arc::new(from.finish()),
         }
     }
 }
 
 /// A decimal as a whole number of units of its last digit.
-pub(crate) fn scaled(value: &onrush::Decimal, scale: u32) -> i128 {
+fn scaled(value: &onrush::Decimal, scale: u32) -> i128 {
     let (own, mantissa) = (value.scale(), value.mantissa());
     if own <= scale {
         mantissa * 10i128.pow(scale - own)

@@ -107,6 +107,8 @@ pub struct Refusal {
     pub state: &'static str,
     /// Its text.
     pub message: String,
+    /// What there is to say further.
+    pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
     /// Where in the statement.
@@ -118,7 +120,13 @@ impl QueryError {
     #[must_use]
     pub fn refused(state: &'static str, message: impl Into<String>) -> QueryError {
         let message = message.into();
-        QueryError::Refused(Box::new(Refusal { state, message, hint: None, at: None }))
+        QueryError::Refused(Box::new(Refusal {
+            state,
+            message,
+            detail: None,
+            hint: None,
+            at: None,
+        }))
     }
 
     /// Where it is, unless that is known; a part of a statement that nobody wrote is nowhere.
@@ -128,6 +136,15 @@ impl QueryError {
             && span.start.line > 0
         {
             refusal.at.get_or_insert(span.start);
+        }
+        self
+    }
+
+    /// What there is to say further.
+    #[must_use]
+    pub(crate) fn detail(mut self, detail: impl Into<String>) -> QueryError {
+        if let QueryError::Refused(refusal) = &mut self {
+            refusal.detail = Some(detail.into());
         }
         self
     }

@@ -27,9 +27,9 @@ use crate::error::{QueryError, Result};
 use crate::relation::{Relation, Relations};
 use crate::row_by_row::inside_of_calls;
 use crate::table::{MadeTable, StoredTable};
-use crate::types::{ColumnType, answer_type, column_type, field};
-use crate::typing::{Types, with_types};
-use crate::values::{numeric_scalar, scalar};
+use crate::types::{ColumnType, answer_type, column_type, field, planned_field};
+use crate::typing::{Types, with_constants, with_types};
+use crate::values::scalar;
 use crate::view::ViewSource;
 use crate::{nothing, scalar, syntax};
 
@@ -101,8 +101,9 @@ impl QueryEngine {
         let names = Names { state: &self.state, relations };
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
         let planner = SqlToRel::new_with_options(&names, options);
-        let known =
-            |column: &Option<ColumnType>| column.map(|column| field("", column, true).into());
+        let known = |column: &Option<ColumnType>| {
+            column.map(|column| planned_field("", column, true).into())
+        };
         let mut context = PlannerContext::new()
             .with_prepare_param_data_types(declared.iter().map(known).collect());
         let statement = ast::Statement::Query(Box::new(query));
@@ -168,25 +169,19 @@ impl Query {
             values.push(parameter_value(field, value)?);
         }
         let values = ParamValues::from(values);
-        let replaced = |plan: LogicalPlan| plan.replace_params_with_values(&values);
+        let replaced =
+            |plan: LogicalPlan| with_constants(plan.replace_params_with_values(&values)?);
         Ok(inside_of_calls(replaced(self.plan.clone())?, &replaced)?)
     }
 }
 
 fn parameter_value(field: &FieldRef, value: &Value<'_>) -> Result<ScalarValue> {
-    match (field.data_type(), value) {
-        (ArrowType::Decimal128(_, scale), Value::Decimal(value)) => {
-            Ok(numeric_scalar(value, *scale))
-        }
-        _ => {
-            let column = match column_type(field) {
-                // Whether it fits the column it is compared with does not matter here.
-                ColumnType::Stored(DataType::Varchar(_)) => ColumnType::Stored(DataType::Text),
-                other => other,
-            };
-            scalar(value, column)
-        }
-    }
+    let column = match column_type(field) {
+        // Whether it fits the column it is compared with does not matter here.
+        ColumnType::Stored(DataType::Varchar(_)) => ColumnType::Stored(DataType::Text),
+        other => other,
+    };
+    scalar(value, column)
 }
 
 /// The types of all parameters, from the first on. One that the statement leaves out is what it was
@@ -280,14 +275,14 @@ impl ContextProvider for Names<'_> {
         Ok(match relation {
             Relation::Table(table) => {
                 let shown = table.definition().shown_columns().collect();
-                provider_as_source(Arc::new(StoredTable::new(table, shown)))
+                provider_as_source(Arc::new(StoredTable::new(table, shown).planned()))
             }
             Relation::TableWithRowIds(table) => {
                 let all = (0..table.definition().columns().len()).collect();
-                provider_as_source(Arc::new(StoredTable::new(table, all)))
+                provider_as_source(Arc::new(StoredTable::new(table, all).planned()))
             }
             Relation::Columns(table, positions) => {
-                provider_as_source(Arc::new(StoredTable::new(table, positions)))
+                provider_as_source(Arc::new(StoredTable::new(table, positions).planned()))
             }
             Relation::View(view) => Arc::new(ViewSource::new(view)),
             Relation::Made(rows) => provider_as_source(Arc::new(MadeTable::new(rows))),

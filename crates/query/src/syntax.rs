@@ -222,6 +222,7 @@ impl VisitorMut for Writer<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        numbers::with_own_digits(&mut query.body);
         values::with_subqueries(&mut query.body);
         self.sources.name(query, self.relations);
         if let Some(fetch) = query.fetch.take() {
@@ -300,6 +301,10 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Some(number) = numbers::of_many_digits(expression) {
+            *expression = number;
+            return ControlFlow::Continue(());
+        }
         match expression {
             Expr::Interval(interval) => {
                 if let Some(call) = timestamps::written_plainly(interval) {

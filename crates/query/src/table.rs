@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Constraint, Constraints, DFSchema, internal_datafusion_err};
@@ -26,7 +26,7 @@ use crate::first_rows::Ways;
 use crate::relation::MadeRows;
 use crate::scan::{FromEntries, IndexSource, ScanPlan, ScanSource};
 use crate::statement::Statement;
-use crate::types::{ColumnType, field};
+use crate::types::{ColumnType, column_type, field, planned_field};
 
 /// A table of the database.
 pub(crate) struct StoredTable {
@@ -34,6 +34,8 @@ pub(crate) struct StoredTable {
     /// Positions in the table of the columns that there are here.
     columns: Vec<usize>,
     schema: SchemaRef,
+    /// As [`schema`](Self::schema), while a statement is read; none where it is the same.
+    planned: Option<SchemaRef>,
     /// The primary key, on which the other columns depend: rows grouped by it need not be grouped by them.
     constraints: Constraints,
 }
@@ -51,7 +53,24 @@ impl StoredTable {
         let key: Option<Vec<usize>> = definition.primary_key().iter().map(position).collect();
         let key = key.map(Constraint::PrimaryKey).into_iter().collect();
         let constraints = Constraints::new_unverified(key);
-        StoredTable { table, columns, schema, constraints }
+        StoredTable { table, columns, schema, planned: None, constraints }
+    }
+
+    /// The table while a statement is read.
+    pub(crate) fn planned(self) -> StoredTable {
+        let field = |own: &FieldRef| planned_field(own.name(), column_type(own), own.is_nullable());
+        let planned: Vec<Field> = self.schema.fields().iter().map(field).collect();
+        let is_other = |(one, own): (&Field, &FieldRef)| one.data_type() != own.data_type();
+        let planned = match planned.iter().zip(self.schema.fields()).any(is_other) {
+            true => Some(Arc::new(Schema::new(planned))),
+            false => None,
+        };
+        StoredTable { planned, ..self }
+    }
+
+    /// The table as its rows are read, where it is another one.
+    pub(crate) fn as_read(&self) -> Option<StoredTable> {
+        self.planned.is_some().then(|| StoredTable::new(self.table.clone(), self.columns.clone()))
     }
 
     /// The filters, as conditions on columns.
@@ -174,7 +193,7 @@ impl fmt::Debug for StoredTable {
 #[async_trait]
 impl TableProvider for StoredTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Arc::clone(self.planned.as_ref().unwrap_or(&self.schema))
     }
 
     fn constraints(&self) -> Option<&Constraints> {

@@ -8,9 +8,10 @@ use onrush_types::text;
 
 use crate::array::{read_array, write_array};
 use crate::error::QueryError;
-use crate::functions::escaped;
+use crate::functions::{escaped, limited};
 use crate::interval::parse_interval;
 use crate::interval_text;
+use crate::numeric::of_text;
 use crate::style::{
     Style, by_default, current, with_digits, write_date, write_interval, write_time,
     write_timestamp, write_timestamp_tz,
@@ -24,9 +25,11 @@ use crate::types::ColumnType;
 pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Value<'_>, QueryError> {
     match data_type {
         DataType::Bytes if !written.contains('\\') => Ok(Value::from(written.as_bytes())),
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-            crate::datetime::read(data_type, written)
-        }
+        DataType::Date
+        | DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz => crate::datetime::read(data_type, written),
         DataType::Name => Ok(Value::from(name_of(written))),
         DataType::Oid => oid(written),
         DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),
@@ -37,6 +40,7 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         DataType::Rounded(clock, _) => {
             Ok(data_type.rounded(read_text(clock.data_type(), written)?))
         }
+        DataType::Numeric(limits) => Ok(Value::Numeric(limited(of_text(written)?, limits)?)),
         other => Ok(text::parse(other, written)?),
     }
 }

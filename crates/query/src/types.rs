@@ -9,12 +9,17 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, IntervalUnit, TimeUnit};
 use onrush::DataType;
 
+use crate::numeric;
+
 /// Where a field's metadata says what its Arrow type does not.
 const TYPE_KEY: &str = "onrush.type";
 /// Timestamps are kept in UTC.
 pub(crate) const UTC: &str = "+00:00";
-/// Digits after the point of a `numeric` that declares none.
-pub(crate) const NUMERIC_SCALE: i8 = 10;
+/// What stands for any `numeric` while a statement is read.
+pub(crate) const STAND_IN: ArrowType = ArrowType::Decimal128(38, 10);
+
+/// Bytes of a time with an offset.
+pub(crate) const TIME_TZ_BYTES: i32 = 12;
 
 /// What marks a field that is shown as a vector.
 const VECTOR: &str = "vector";
@@ -68,7 +73,10 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         | DataType::Json
         | DataType::Jsonb => ArrowType::Utf8,
         DataType::Bytes => ArrowType::Binary,
+        DataType::Numeric(_) => numeric::ANY,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        // Ordered as the times are.
+        DataType::TimeTz => ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Rounded(clock, _) => arrow_type(ColumnType::Stored(clock.data_type())),
         DataType::Date => ArrowType::Date32,
@@ -89,7 +97,8 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
             | DataType::Jsonb
             | DataType::Name
             | DataType::Oid
-            | DataType::Rounded(..)),
+            | DataType::Rounded(..)
+            | DataType::Numeric(Some(_))),
         ) => data_type.to_string(),
         ColumnType::Stored(_) | ColumnType::Array(_) => return field,
         ColumnType::Char => "\"char\"".to_owned(),
@@ -111,6 +120,11 @@ pub(crate) fn answer_type(field: &Field) -> ColumnType {
 pub(crate) fn column_type(field: &Field) -> ColumnType {
     match field.metadata().get(TYPE_KEY).map(String::as_str) {
         Some("\"char\"") if *field.data_type() == ArrowType::Utf8 => return ColumnType::Char,
+        Some(note) if matches!(field.data_type(), ArrowType::Decimal128(..) | &numeric::ANY) => {
+            if let Ok(data_type @ DataType::Numeric(_)) = note.parse::<DataType>() {
+                return ColumnType::Stored(data_type);
+            }
+        }
         Some(note) => {
             if let Ok(data_type) = note.parse::<DataType>().map(ColumnType::Stored)
                 && arrow_type(data_type) == *field.data_type()
@@ -145,8 +159,10 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         | ArrowType::Decimal64(precision, scale)
         | ArrowType::Decimal128(precision, scale)
         | ArrowType::Decimal256(precision, scale) => decimal(*precision, *scale),
-        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView => DataType::Bytes,
+        ArrowType::LargeBinary => DataType::Numeric(None),
+        ArrowType::Binary | ArrowType::BinaryView => DataType::Bytes,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
+        ArrowType::FixedSizeBinary(TIME_TZ_BYTES) => DataType::TimeTz,
         ArrowType::FixedSizeBinary(_) => DataType::Bytes,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
@@ -158,16 +174,27 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
     }
 }
 
-/// The widest decimal that a column can hold, with the digits after the point that are asked for.
+/// The type of a column that holds all of a decimal.
 fn decimal(precision: u8, scale: i8) -> DataType {
-    let precision = precision.clamp(1, onrush_types::data_type::DECIMAL_DIGITS_MAX);
-    let scale = u8::try_from(scale.max(0)).unwrap_or(0).min(precision);
-    DataType::Decimal { precision, scale }
+    match DataType::numeric(u16::from(precision), i16::from(scale)) {
+        decimal @ DataType::Decimal { .. } => decimal,
+        _ => DataType::Numeric(None),
+    }
 }
 
-/// The Arrow type of a `numeric` without precision and scale.
-pub(crate) fn any_numeric() -> ArrowType {
-    ArrowType::Decimal128(38, NUMERIC_SCALE)
+/// The field of a column while a statement is read: DataFusion computes with decimals, and any `numeric` is one until
+/// all types are known.
+pub(crate) fn planned_field(name: &str, column_type: ColumnType, is_nullable: bool) -> Field {
+    let ColumnType::Stored(data_type @ DataType::Numeric(_)) = column_type else {
+        return field(name, column_type, is_nullable);
+    };
+    let stand_in = Field::new(name, STAND_IN, is_nullable);
+    match data_type {
+        DataType::Numeric(None) => stand_in,
+        limited => {
+            stand_in.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), limited.to_string())]))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -200,8 +227,11 @@ mod tests {
             DataType::Interval,
             DataType::Name,
             DataType::Oid,
+            DataType::TimeTz,
             DataType::Rounded(Clock::Timestamp, Some(3)),
             DataType::Rounded(Clock::Interval(IntervalFields::DayToHour), None),
+            DataType::Numeric(None),
+            DataType::Numeric(Some((210, 10))),
         ];
         let array = ColumnType::Array(DataType::Int32);
         let system = [ColumnType::Char, array];

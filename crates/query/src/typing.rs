@@ -8,7 +8,7 @@
 //! * A sum of `bigint` is `numeric`.
 //! * What is compared or combined with a `double precision` is one, and a date with an interval is a
 //!   timestamp.
-//! * A quotient of numerics has sixteen digits behind the point.
+//! * Exact numbers are decimals where they certainly have space there, and else any `numeric`.
 //! * What is between two moments is an interval; intervals are multiplied, divided and compared.
 //! * Bytes are counted as bytes.
 //! * A parameter has the type that any of its places tells; one that none tells is text.
@@ -22,18 +22,17 @@ use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunctio
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
 };
 use onrush::{DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::TYPE_OF;
+use crate::functions::{TYPE_OF, numeric_call};
+use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, any_numeric, column_type, field};
+use crate::types::{ColumnType, column_type, planned_field};
 use crate::values::scalar;
 
 mod calls;
@@ -41,11 +40,14 @@ mod casts;
 mod interval_groups;
 mod intervals;
 mod json;
+mod keys;
 mod numerics;
 mod operands;
 mod parameters;
+mod sources;
 mod times;
 
+pub(crate) use keys::with_constants;
 use parameters::Told;
 pub use times::time_type;
 pub(crate) use times::{digits_of, fields_of_type};
@@ -76,10 +78,8 @@ impl TypePlanner for Types {
             | SqlType::CharacterVarying(Some(_))
             | SqlType::Char(_)
             | SqlType::Character(_) => sql_type.to_string().parse().ok().map(ColumnType::Stored),
-            SqlType::Numeric(ExactNumberInfo::None)
-            | SqlType::Decimal(ExactNumberInfo::None)
-            | SqlType::Dec(ExactNumberInfo::None) => {
-                return Ok(Some(Arc::new(Field::new("", any_numeric(), true))));
+            SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits) => {
+                stored(numeric::declared_numeric(digits)?)
             }
             SqlType::Regclass => stored(DataType::Text),
             SqlType::Custom(name, _) => {
@@ -95,7 +95,7 @@ impl TypePlanner for Types {
             }
             other => time_type(other).map(ColumnType::Stored),
         };
-        Ok(column.map(|column| Arc::new(field("", column, true))))
+        Ok(column.map(|column| Arc::new(planned_field("", column, true))))
     }
 }
 
@@ -128,6 +128,11 @@ impl ExprPlanner for Comparisons {
                     adopt(constant, other, schema)?;
                 }
             }
+        }
+        if matches!(expr.op, Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo) {
+            let (left, right) = (expr.left.clone(), expr.right.clone());
+            numerics::adopt_constant(&mut expr.left, &right, schema);
+            numerics::adopt_constant(&mut expr.right, &left, schema);
         }
         intervals::planned(expr, schema)
     }
@@ -192,14 +197,20 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
             return Ok(Some(scalar(&Value::from(written), other)?));
         }
     };
+    if matches!(column, DataType::Decimal { .. } | DataType::Numeric(_)) {
+        let number = numeric::of_text(written)?;
+        return Ok(match *field.data_type() == numeric::ANY {
+            true => Some(numeric::scalar(&number)),
+            // More digits than the column has may still be compared with it.
+            false => numerics::as_decimal(&number),
+        });
+    }
     // Types that no column has are left to DataFusion.
     if *field.data_type() != crate::types::arrow_type(ColumnType::Stored(column)) {
         return Ok(None);
     }
     let value = match (column, written) {
         (DataType::Bytes, bytes) if !bytes.contains('\\') => Value::from(bytes.as_bytes()),
-        // More digits than the column has may still be compared with it.
-        (DataType::Decimal { .. }, _) => return Ok(None),
         _ => read_text(column, written)?,
     };
     Ok(Some(scalar(&value, ColumnType::Stored(column))?))
@@ -208,7 +219,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
 /// Gives the expressions of a plan PostgreSQL's types.
 pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let told = parameters::told(&plan)?;
-    let typed = plan.transform_up_with_subqueries(|node| typed(node, &told)).data()?;
+    let typed = all_typed(plan, &told)?;
     // Constants that are columns of the answer; further inside nobody sees their type.
     let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
     let names = NamePreserver::new(&typed);
@@ -230,6 +241,15 @@ pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     narrowed?.map_data(LogicalPlan::recompute_schema).data()
 }
 
+fn all_typed(plan: LogicalPlan, told: &Told) -> Result<LogicalPlan> {
+    let plan = plan
+        .transform_down_with_subqueries(|node| {
+            sources::recursive(node, &|term| all_typed(term, told))
+        })
+        .data()?;
+    plan.transform_up_with_subqueries(|node| typed(node, told)).data()
+}
+
 /// The columns that the expressions of a node are made of.
 fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
@@ -241,6 +261,7 @@ fn schema_below(plan: &LogicalPlan) -> Result<DFSchema> {
 }
 
 fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
+    let plan = sources::as_read(plan)?;
     let schema = schema_below(&plan)?;
     let is_limit = matches!(plan, LogicalPlan::Limit(_));
     let is_compared = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Join(_));
@@ -248,27 +269,19 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
     plan.map_expressions(|expression| {
         let name = names.save(&expression);
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
-        let mut rewritten = cast.transform_up(|inner| rewrite(inner, &schema, told, is_limit))?;
+        let mut rewritten = cast.transform_up(|inner| {
+            let rewritten = rewrite(inner, &schema, told, is_limit)?;
+            Ok(Transformed::yes(keys::compared(rewritten.data, &schema)?))
+        })?;
         if is_compared {
             intervals::as_spans([&mut rewritten.data], &schema);
         }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
-    .map_data(|plan| interval_groups::by_spans(of_own_types(plan.recompute_schema()?)?))
-}
-
-/// VALUES whose columns are of the types that its values have come to.
-fn of_own_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let LogicalPlan::Values(values) = plan else { return Ok(plan) };
-    let empty = DFSchema::empty();
-    let is_other = |(value, field): (&Expr, &FieldRef)| {
-        value.get_type(&empty).is_ok_and(|own| !own.is_null() && own != *field.data_type())
-    };
-    let fields = values.schema.fields();
-    match values.values.iter().any(|row| row.iter().zip(fields).any(is_other)) {
-        true => LogicalPlanBuilder::values(values.values)?.build(),
-        false => Ok(LogicalPlan::Values(values)),
-    }
+    .map_data(|plan| {
+        let plan = sources::of_own_types(plan.recompute_schema()?)?;
+        keys::node(interval_groups::by_spans(plan)?)
+    })
 }
 
 /// A whole number as `integer` if it fits.
@@ -293,7 +306,22 @@ fn rewrite(
         let sorts = aggregate.params.order_by.iter_mut();
         intervals::as_spans(sorts.map(|sort| &mut sort.expr), schema);
     }
+    let expression = match expression {
+        Expr::ScalarFunction(call) => numerics::function(call, schema)?,
+        Expr::AggregateFunction(call) => {
+            Expr::AggregateFunction(numerics::aggregate(call, schema)?)
+        }
+        other => other,
+    };
     Ok(match expression {
+        Expr::OuterReferenceColumn(field, column) => {
+            let real = numerics::real(&field).unwrap_or(field);
+            Transformed::yes(Expr::OuterReferenceColumn(real, column))
+        }
+        Expr::Negative(number) if number.get_type(schema).is_ok_and(|own| own == numeric::ANY) => {
+            let negated = numeric_call("-", vec![(*number).clone()]);
+            Transformed::yes(negated.unwrap_or(Expr::Negative(number)))
+        }
         Expr::ScalarFunction(mut call) if call.func.name() == "array_has" => {
             if let [array, element] = call.args.as_mut_slice() {
                 adopt_array(array, element, schema)?;
@@ -313,9 +341,10 @@ fn rewrite(
             Transformed::yes(intervals::null_if(call, schema)?)
         }
         Expr::ScalarFunction(mut call)
-            if matches!(call.func.name(), "coalesce" | "greatest" | "least") =>
+            if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "make_array") =>
         {
             operands::floats_together(&mut call.args, schema)?;
+            numerics::together(&mut call.args, schema)?;
             Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::Case(mut case) => {
@@ -326,6 +355,12 @@ fn rewrite(
             let branches = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
             let branches = branches.chain(case.else_expr.as_deref_mut());
             operands::floats_together(branches, schema)?;
+            let branches = case.when_then_expr.iter_mut().map(|(_, then)| &mut **then);
+            numerics::together(branches.chain(case.else_expr.as_deref_mut()), schema)?;
+            if let Some(compared) = &mut case.expr {
+                let wanted = case.when_then_expr.iter_mut().map(|(wanted, _)| &mut **wanted);
+                numerics::comparable(std::iter::once(&mut **compared).chain(wanted), schema)?;
+            }
             Transformed::yes(Expr::Case(case))
         }
         // No value has this type; a number that large is a numeric.
@@ -348,18 +383,14 @@ fn rewrite(
                 "exp" | "ln" | "log" | "log10" | "power" | "pow" | "sqrt"
             ) =>
         {
-            Transformed::yes(match numerics::of_numerics(&call, schema) {
-                Some(own) => own,
-                None if call.func.name().starts_with('l') => calls::logarithm(call)?,
-                None => Expr::ScalarFunction(call),
+            Transformed::yes(match call.func.name().starts_with('l') {
+                true => calls::logarithm(call)?,
+                false => Expr::ScalarFunction(call),
             })
         }
         Expr::ScalarFunction(mut call) if call.func.name() == TYPE_OF => {
             call.args.iter_mut().for_each(narrow_literal);
             Transformed::yes(Expr::ScalarFunction(call))
-        }
-        Expr::ScalarFunction(call) if matches!(call.func.name(), "ceil" | "floor" | "trunc") => {
-            Transformed::yes(calls::whole(call, schema))
         }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             Transformed::yes(calls::round(call, schema))
@@ -392,6 +423,7 @@ fn rewrite(
                 operands::float_beside(limit, expr, schema)?;
             }
             intervals::as_spans([&mut **expr, &mut **low, &mut **high], schema);
+            numerics::comparable([&mut **expr, &mut **low, &mut **high], schema)?;
             Transformed::yes(Expr::Between(between))
         }
         Expr::InSubquery(subquery) => Transformed::yes(intervals::in_subquery(subquery, schema)?),
@@ -401,7 +433,8 @@ fn rewrite(
                 adopt(item, expr, schema)?;
                 operands::float_beside(item, expr, schema)?;
             }
-            intervals::as_spans(std::iter::once(&mut **expr).chain(items), schema);
+            intervals::as_spans(std::iter::once(&mut **expr).chain(items.iter_mut()), schema);
+            numerics::comparable(std::iter::once(&mut **expr).chain(items), schema)?;
             Transformed::yes(Expr::InList(list))
         }
         Expr::BinaryExpr(mut binary) => {
@@ -415,9 +448,9 @@ fn rewrite(
                 adopt(left, &was_right, schema)?;
                 adopt(right, &was_left, schema)?;
             }
-            Transformed::yes(operands::rounded(binary, schema))
+            Transformed::yes(numerics::binary(binary, schema)?)
         }
-        Expr::Cast(cast) => Transformed::yes(casts::rewritten(cast, schema)?),
+        Expr::Cast(cast) => Transformed::yes(casts::typed(cast, schema)?),
         Expr::AggregateFunction(aggregate)
             if intervals::is_among(&aggregate.params.args, schema) =>
         {
@@ -430,8 +463,9 @@ fn rewrite(
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "avg" => {
-            let is_distinct = aggregate.params.distinct;
-            aggregate.func = calls::average(&mut aggregate.params.args, schema, is_distinct);
+            if let Some(own) = calls::average(&mut aggregate.params.args, schema) {
+                aggregate.func = own;
+            }
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) => {
@@ -448,9 +482,7 @@ fn rewrite(
                 None => Arc::new(Field::new("", ArrowType::Utf8, true)),
                 Some(field) => match field.data_type() {
                     ArrowType::Null => Arc::new(Field::new("", ArrowType::Utf8, true)),
-                    ArrowType::Decimal128(_, _) | ArrowType::Decimal256(_, _) => {
-                        Arc::new(Field::new("", any_numeric(), true))
-                    }
+                    ArrowType::Decimal128(_, _) | ArrowType::Decimal256(_, _) => numerics::any(),
                     _ => field,
                 },
             };

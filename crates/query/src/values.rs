@@ -8,12 +8,13 @@ use datafusion::arrow::datatypes as arrow;
 use datafusion::arrow::datatypes::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use datafusion::scalar::ScalarValue;
-use onrush::{DataType, Decimal, Uuid, Value};
+use onrush::{DataType, Decimal, Numeric, TimeTz, Uuid, Value};
 
 use crate::array::write_array;
-use crate::columns::{ColumnBuilder, scaled};
+use crate::columns::ColumnBuilder;
 use crate::error::{QueryError, Result};
 use crate::interval::of_arrow;
+use crate::numeric::of_bytes;
 use crate::text::{is_styled, write_text_of, written_plainly};
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 
@@ -21,9 +22,6 @@ use crate::types::{ColumnType, arrow_type, column_type, plain_type};
 const DATE_DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
-
-/// Digits behind the point that a decimal has space for.
-const DECIMAL_SCALE_MAX: u32 = 28;
 
 /// An array in the form that [`value_at`] reads.
 pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
@@ -49,7 +47,7 @@ pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
         }
         ArrowType::Float16 => Ok(cast(column, &ArrowType::Float32)?),
         ArrowType::LargeUtf8 | ArrowType::Utf8View => Ok(cast(column, &ArrowType::Utf8)?),
-        ArrowType::LargeBinary | ArrowType::BinaryView => Ok(cast(column, &ArrowType::Binary)?),
+        ArrowType::BinaryView => Ok(cast(column, &ArrowType::Binary)?),
         _ => Ok(Arc::clone(column)),
     }
 }
@@ -74,13 +72,17 @@ pub(crate) fn value_at<'a>(
         ArrowType::Decimal128(_, scale) => {
             decimal(array.as_primitive::<arrow::Decimal128Type>().value(row), *scale)?
         }
+        ArrowType::LargeBinary => Value::Numeric(of_bytes(array.as_binary::<i64>().value(row))?),
         ArrowType::Utf8 => text(array.as_string::<i32>().value(row), wanted),
         ArrowType::Binary => Value::from(array.as_binary::<i32>().value(row)),
         ArrowType::FixedSizeBinary(_) => {
             let bytes = array.as_fixed_size_binary().value(row);
-            match <[u8; 16]>::try_from(bytes) {
-                Ok(bytes) => Value::Uuid(Uuid::from_bytes(bytes)),
-                Err(_) => Value::from(bytes),
+            if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
+                Value::Uuid(Uuid::from_bytes(bytes))
+            } else if let Ok(bytes) = bytes.try_into() {
+                Value::TimeTz(TimeTz::from_ordered_bytes(bytes))
+            } else {
+                Value::from(bytes)
             }
         }
         ArrowType::Date32 => {
@@ -132,31 +134,13 @@ fn text(text: &str, wanted: ColumnType) -> Value<'_> {
 }
 
 fn decimal(unscaled: i128, scale: i8) -> Result<Value<'static>> {
-    let too_wide = || QueryError::OutOfRange {
-        message:
-            "a numeric value has more than 28 digits: round it, or cast it to double precision"
-                .to_owned(),
-    };
-    let (unscaled, scale) = match u32::try_from(scale) {
-        Ok(scale) => (Some(unscaled), scale),
-        // Zeros at the end that are not written out.
-        Err(_) => {
-            let zeros = 10i128.checked_pow(u32::from(scale.unsigned_abs()));
-            (zeros.and_then(|zeros| unscaled.checked_mul(zeros)), 0)
-        }
-    };
-    let unscaled = unscaled.ok_or_else(too_wide)?;
-    // The last digits behind the point make space for those in front, rounded as one.
-    for dropped in scale.saturating_sub(DECIMAL_SCALE_MAX)..=scale {
-        let unit = 10i128.checked_pow(dropped).ok_or_else(too_wide)?;
-        let (whole, rest) = (unscaled / unit, unscaled % unit);
-        let is_half = rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && dropped > 0;
-        let kept = whole + if is_half { unscaled.signum() } else { 0 };
-        if let Ok(decimal) = Decimal::try_from_i128_with_scale(kept, scale - dropped) {
-            return Ok(Value::Decimal(decimal));
-        }
-    }
-    Err(too_wide())
+    let small = u32::try_from(scale)
+        .ok()
+        .and_then(|scale| Decimal::try_from_i128_with_scale(unscaled, scale).ok());
+    Ok(match small {
+        Some(small) => Value::Decimal(small),
+        None => Value::Numeric(Numeric::new(unscaled, i32::from(scale))?),
+    })
 }
 
 /// An array as PostgreSQL writes it.
@@ -285,12 +269,6 @@ pub(crate) fn scalar(value: &Value<'_>, column: ColumnType) -> Result<ScalarValu
     Ok(ScalarValue::try_from_array(&builder.finish(), 0)?)
 }
 
-/// A numeric value with as many digits as it has.
-pub(crate) fn numeric_scalar(value: &Decimal, scale: i8) -> ScalarValue {
-    let unscaled = scaled(value, u32::try_from(scale).unwrap_or(0));
-    ScalarValue::Decimal128(Some(unscaled), 38, scale)
-}
-
 /// A constant as a value of the engine.
 pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value<'static>> {
     let array = scalar.to_array()?;
@@ -303,17 +281,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_that_a_decimal_has_no_space_for_are_rounded_at_once() {
+    fn a_decimal_keeps_all_of_its_digits() {
         let written = |unscaled, scale| decimal(unscaled, scale).map(|value| value.to_string());
         let same = |unscaled, scale, text: &str| {
             assert_eq!(written(unscaled, scale).expect("a numeric"), text);
         };
         same(12_345, 2, "123.45");
         same(-5, -2, "-500");
-        // 45 at the end: one digit after the other would come to 5 in front of them.
-        same(444_444_444_444_444_444_444_444_444_445, 30, "0.4444444444444444444444444444");
-        same(-99_999_999_999_999_999_999_999_999_995, 29, "-1.0000000000000000000000000000");
-        same(i128::from(i64::MAX) * 1_000_000_000_000_000, 20, "92233720368547.75807000000000");
-        assert!(written(i128::MAX, 0).is_err());
+        same(444_444_444_444_444_444_444_444_444_445, 30, "0.444444444444444444444444444445");
+        same(i128::MAX, 0, "170141183460469231731687303715884105727");
     }
 }

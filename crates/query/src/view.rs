@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Column;
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType};
 use datafusion::sql::sqlparser::ast;
 
@@ -14,7 +15,7 @@ use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::query::QueryColumn;
 use crate::relation::Relations;
-use crate::types::answer_type;
+use crate::types::{answer_type, column_type, planned_field};
 use crate::{scalar, syntax};
 
 /// A query that is to stand in others.
@@ -93,7 +94,11 @@ impl QueryEngine {
             // What stands around it makes nothing else of it.
             match own == wanted {
                 true => column.alias(name),
-                false => datafusion::logical_expr::cast(column, wanted.clone()).alias(name),
+                false => {
+                    let wanted = planned_field("", column_type(&fields[at]), true);
+                    let expr = Box::new(column);
+                    Expr::Cast(Cast { expr, field: Arc::new(wanted) }).alias(name)
+                }
             }
         });
         let named = named.collect::<Vec<_>>();

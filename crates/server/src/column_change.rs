@@ -124,7 +124,7 @@ pub(crate) fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
     let (from, to) = (from.unrounded(), to.unrounded());
     let is_number = |it: DataType| {
         let is_other = matches!(it, DataType::Float32 | DataType::Float64);
-        is_whole(it) || is_other || matches!(it, DataType::Decimal { .. })
+        is_whole(it) || is_other || matches!(it, DataType::Decimal { .. } | DataType::Numeric(_))
     };
     let is_timestamp = |it: DataType| matches!(it, DataType::Timestamp | DataType::TimestampTz);
     let is_json = |it: DataType| matches!(it, DataType::Json | DataType::Jsonb);

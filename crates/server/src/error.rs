@@ -439,6 +439,7 @@ impl From<QueryError> for SqlError {
             ),
             QueryError::Refused(refusal) => {
                 let mut told = told(refusal.state);
+                told.detail = refusal.detail;
                 told.hint = refusal.hint;
                 told.at = refusal.at;
                 told
@@ -472,9 +473,11 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
             state::NUMERIC_OUT_OF_RANGE
         }
         TypeError::BadText { data_type, text, .. } => match data_type {
-            DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-                state::INVALID_DATETIME
-            }
+            DataType::Date
+            | DataType::Time
+            | DataType::TimeTz
+            | DataType::Timestamp
+            | DataType::TimestampTz => state::INVALID_DATETIME,
             _ if data_type.is_text() => state::STRING_TOO_LONG,
             DataType::Int16 | DataType::Int32 | DataType::Int64 if is_whole_number(text) => {
                 state::NUMERIC_OUT_OF_RANGE
@@ -487,9 +490,10 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         TypeError::InColumn { cause, .. } => state_of_type_error(cause),
         TypeError::WrongType { .. } | TypeError::ComputedDefault(_) => state::DATATYPE_MISMATCH,
         TypeError::UnknownColumn { .. } => state::UNDEFINED_COLUMN,
-        TypeError::KeyColumnStays(_) | TypeError::GeneratedKey(_) | TypeError::NoOrder { .. } => {
-            state::FEATURE_NOT_SUPPORTED
-        }
+        TypeError::KeyColumnStays(_)
+        | TypeError::GeneratedKey(_)
+        | TypeError::NoOrder { .. }
+        | TypeError::KeyWithoutScale(_) => state::FEATURE_NOT_SUPPORTED,
         TypeError::UsedByGenerated { .. } => state::DEPENDENT_OBJECTS,
         TypeError::GeneratedValue(_) => state::GENERATED_ALWAYS,
         TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,

@@ -22,9 +22,11 @@ pub fn value(value: &Value<'_>) -> Json {
         Value::Null | Value::Default => Json::Null,
         Value::Boolean(value) => Json::Bool(*value),
         Value::Text(text) => Json::String(text.to_string()),
-        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
-            number(&value.to_string())
-        }
+        Value::Int16(_)
+        | Value::Int32(_)
+        | Value::Int64(_)
+        | Value::Decimal(_)
+        | Value::Numeric(_) => number(&value.to_string()),
         Value::Float32(float) if float.is_finite() => number(&value.to_string()),
         Value::Float64(float) if float.is_finite() => number(&value.to_string()),
         other => Json::String(other.to_string()),

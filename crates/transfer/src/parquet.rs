@@ -160,8 +160,8 @@ impl Column {
                 let text = if is_char { text.trim_end_matches(' ') } else { text };
                 values.push(ByteArray::from(text.as_bytes().to_vec()));
             }
-            (Values::Bytes(values), Value::Interval(interval)) => {
-                values.push(ByteArray::from(interval.to_string().as_str()));
+            (Values::Bytes(values), Value::Interval(_) | Value::TimeTz(_)) => {
+                values.push(ByteArray::from(value.to_string().as_str()));
             }
             (Values::Bytes(values), Value::Bytes(bytes)) => {
                 values.push(ByteArray::from(bytes.to_vec()));
@@ -271,7 +271,9 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Bytes
         | DataType::Json
         | DataType::Jsonb
-        | DataType::Interval => PhysicalType::BYTE_ARRAY,
+        | DataType::TimeTz
+        | DataType::Interval
+        | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
 }
 
@@ -287,11 +289,13 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         DataType::Decimal { precision, scale } => {
             LogicalType::decimal(i32::from(scale), i32::from(precision))
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Name => {
-            LogicalType::String
-        }
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Name
+        | DataType::Numeric(_) => LogicalType::String,
         // Parquet's own interval counts milliseconds without a sign.
-        DataType::Interval => LogicalType::String,
+        DataType::Interval | DataType::TimeTz => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,

@@ -5,11 +5,12 @@
 //! `char` value do not count. Everything else that does not fit is an error.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use rust_decimal::Decimal;
 
 use crate::data_type::NAME_BYTES_MAX;
-use crate::{ColumnName, DataType, Interval, TypeError, Value, json};
+use crate::{ColumnName, DataType, Interval, Numeric, TimeTz, TypeError, Value, json};
 
 /// 0001-01-01, in days since 1970-01-01.
 pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
@@ -98,6 +99,17 @@ pub(crate) fn interval(value: &Value<'_>) -> Result<Interval, Fault> {
     if let Value::Interval(value) = value { Ok(*value) } else { Err(Fault::WrongType) }
 }
 
+#[inline]
+pub(crate) fn time_tz(value: &Value<'_>) -> Result<TimeTz, Fault> {
+    match value {
+        Value::TimeTz(time) if time.is_sound() => Ok(*time),
+        Value::TimeTz(_) => {
+            Err(out_of_range("a time of day is up to 24:00:00, less than 16 hours from UTC"))
+        }
+        _ => Err(Fault::WrongType),
+    }
+}
+
 /// The number of a thing; 64 bits on the way, since it has no sign.
 #[inline]
 pub(crate) fn oid(value: &Value<'_>) -> Result<u32, Fault> {
@@ -172,6 +184,23 @@ pub(crate) fn scaled(precision: u8, scale: u8, value: &Value<'_>) -> Result<i128
     }
 }
 
+/// The number as a column with so many digits keeps it, which rounds nothing away.
+pub(crate) fn numeric<'v>(
+    limits: Option<(u16, i16)>,
+    value: &'v Value<'_>,
+) -> Result<Cow<'v, Numeric>, Fault> {
+    let number = value.as_numeric().ok_or(Fault::WrongType)?;
+    let Some((precision, scale)) = limits else { return Ok(number) };
+    let fitted = number.fitted(precision, scale);
+    let fitted = fitted.map_err(|fault| out_of_range(fault.detail().unwrap_or_default()))?;
+    match fitted.compare(&number) {
+        Ordering::Equal => Ok(Cow::Owned(fitted)),
+        _ => Err(out_of_range(format!(
+            "{number} has more than {scale} digits after the point; round it first"
+        ))),
+    }
+}
+
 /// 10^exponent, for exponents up to 28.
 pub(crate) fn power_of_ten(exponent: u32) -> i128 {
     10i128.pow(exponent)
@@ -222,6 +251,7 @@ pub(crate) fn variable<'v>(
     match (data_type, value) {
         (DataType::Bytes, Value::Bytes(bytes)) => Ok(Cow::Borrowed(bytes)),
         (DataType::Bytes, _) => Err(Fault::WrongType),
+        (DataType::Numeric(limits), _) => Ok(Cow::Owned(numeric(limits, value)?.to_bytes())),
         (DataType::Json | DataType::Jsonb, _) => Ok(match json_text(data_type, value)? {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -255,6 +285,7 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
             let decimal = Decimal::try_from_i128_with_scale(scaled, u32::from(scale));
             Value::Decimal(decimal.map_err(|error| out_of_range(error.to_string()))?)
         }
+        DataType::Numeric(limits) => Value::Numeric(numeric(limits, value)?.into_owned()),
         DataType::Char(limit) => Value::Text(Cow::Owned(padded(char_text(limit, value)?, limit))),
         DataType::Varchar(_) | DataType::Text | DataType::Name => {
             Value::Text(Cow::Owned(text(data_type, value)?.to_owned()))
@@ -269,6 +300,7 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Timestamp => Value::Timestamp(micros(data_type, value)?),
         DataType::TimestampTz => Value::TimestampTz(micros(data_type, value)?),
         DataType::Interval => Value::Interval(interval(value)?),
+        DataType::TimeTz => Value::TimeTz(time_tz(value)?),
         DataType::Oid => Value::Int64(i64::from(oid(value)?)),
         DataType::Rounded(clock, _) => data_type.rounded(to_type(clock.data_type(), value)?),
     })

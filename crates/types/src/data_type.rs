@@ -8,7 +8,9 @@ use std::str::FromStr;
 
 use crate::TypeError;
 use crate::interval::INTERVAL_BYTES;
+use crate::numeric::NUMERIC_PRECISION_MAX;
 use crate::rounding::{self, Clock};
+use crate::time_tz::TIME_TZ_BYTES;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,9 +63,14 @@ pub enum DataType {
     Name,
     /// The number of a thing in PostgreSQL's catalogue: 32 bits without a sign.
     Oid,
+    /// A time of day with the offset of its clock from UTC.
+    TimeTz,
     /// A time, timestamp or interval with so many digits of seconds, or all. Values of more are not taken: who writes
     /// them rounds them.
     Rounded(Clock, Option<u8>),
+    /// Any [`Numeric`](crate::Numeric); or those of so many digits, so many of them after the point: 1 to 1000, and
+    /// -1000 to 1000. What [`Decimal`](DataType::Decimal) has space for is kept as that.
+    Numeric(Option<(u16, i16)>),
 }
 
 /// Most digits of a decimal.
@@ -76,7 +83,7 @@ pub const NAME_BYTES_MAX: u16 = 63;
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
      char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb, \
-     interval, name, oid, time(n), timestamp(n), timestamptz(n), interval(n)";
+     numeric, interval, name, oid, timetz, time(n), timestamp(n), timestamptz(n), interval(n)";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -92,6 +99,7 @@ impl DataType {
             | DataType::TimestampTz => Some(8),
             DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
             DataType::Char(length) => Some(length as usize),
+            DataType::TimeTz => Some(TIME_TZ_BYTES),
             DataType::Uuid => Some(16),
             DataType::Interval => Some(INTERVAL_BYTES),
             DataType::Rounded(clock, _) => clock.data_type().fixed_width_bytes(),
@@ -100,7 +108,8 @@ impl DataType {
             | DataType::Name
             | DataType::Bytes
             | DataType::Json
-            | DataType::Jsonb => None,
+            | DataType::Jsonb
+            | DataType::Numeric(_) => None,
         }
     }
 
@@ -119,6 +128,7 @@ impl DataType {
                 | DataType::Float32
                 | DataType::Float64
                 | DataType::Decimal { .. }
+                | DataType::Numeric(_)
         )
     }
 
@@ -136,6 +146,12 @@ impl DataType {
         }
     }
 
+    /// The type of numbers with so many digits, so many of them after the point.
+    #[must_use]
+    pub fn numeric(precision: u16, scale: i16) -> DataType {
+        small_decimal(precision, scale).unwrap_or(DataType::Numeric(Some((precision, scale))))
+    }
+
     /// The reason why length, precision or scale cannot be, if so.
     pub(crate) fn fault(self) -> Option<&'static str> {
         match self {
@@ -143,6 +159,13 @@ impl DataType {
                 if !(1..=DECIMAL_DIGITS_MAX).contains(&precision) || scale > precision =>
             {
                 Some("precision is 1 to 28 and scale 0 to precision")
+            }
+            DataType::Numeric(Some((precision, scale)))
+                if !(1..=NUMERIC_PRECISION_MAX).contains(&precision)
+                    || scale.unsigned_abs() > NUMERIC_PRECISION_MAX
+                    || small_decimal(precision, scale).is_some() =>
+            {
+                Some("precision is 1 to 1000 and scale -1000 to 1000")
             }
             DataType::Char(length) | DataType::Varchar(length)
                 if !(1..=CHAR_BYTES_MAX).contains(&length) =>
@@ -153,6 +176,12 @@ impl DataType {
             _ => None,
         }
     }
+}
+
+fn small_decimal(precision: u16, scale: i16) -> Option<DataType> {
+    let (precision, scale) = (u8::try_from(precision).ok()?, u8::try_from(scale).ok()?);
+    let is_small = (1..=DECIMAL_DIGITS_MAX).contains(&precision) && scale <= precision;
+    is_small.then_some(DataType::Decimal { precision, scale })
 }
 
 /// Bytes of a decimal's scaled integer: 18 digits fit 64 bits, 28 digits fit 96.
@@ -184,9 +213,14 @@ impl fmt::Display for DataType {
             DataType::Json => "json",
             DataType::Jsonb => "jsonb",
             DataType::Interval => "interval",
+            DataType::TimeTz => "timetz",
             DataType::Name => "name",
             DataType::Oid => "oid",
             DataType::Rounded(clock, digits) => return rounding::write(*clock, *digits, formatter),
+            DataType::Numeric(None) => "numeric",
+            DataType::Numeric(Some((precision, scale))) => {
+                return write!(formatter, "numeric({precision},{scale})");
+            }
         };
         formatter.write_str(name)
     }
@@ -234,6 +268,7 @@ fn plain_type(name: &str) -> Option<DataType> {
         "jsonb" => DataType::Jsonb,
         "name" => DataType::Name,
         "oid" => DataType::Oid,
+        "numeric" | "decimal" => DataType::Numeric(None),
         _ => return None,
     })
 }
@@ -250,10 +285,7 @@ fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
         },
         "decimal" | "numeric" => {
             let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
-            DataType::Decimal {
-                precision: precision.trim().parse().ok()?,
-                scale: scale.trim().parse().ok()?,
-            }
+            DataType::numeric(precision.trim().parse().ok()?, scale.trim().parse().ok()?)
         }
         _ => return None,
     })
@@ -294,9 +326,14 @@ mod tests {
             DataType::Interval,
             DataType::Name,
             DataType::Oid,
+            DataType::TimeTz,
+            DataType::Rounded(Clock::TimeTz, Some(2)),
             DataType::Rounded(Clock::Timestamp, Some(0)),
             DataType::Rounded(Clock::TimestampTz, Some(6)),
             DataType::Rounded(Clock::Interval(IntervalFields::YearToMonth), None),
+            DataType::Numeric(None),
+            DataType::Numeric(Some((210, 10))),
+            DataType::Numeric(Some((3, -6))),
         ] {
             assert_eq!(data_type.to_string().parse(), Ok(data_type));
         }
@@ -304,7 +341,8 @@ mod tests {
 
     #[test]
     fn impossible_types_are_refused() {
-        for text in ["", "int9", "char(0)", "char(8001)", "decimal(29,0)", "decimal(3,4)", "text("]
+        for text in
+            ["", "int9", "char(0)", "char(8001)", "decimal(1001,0)", "decimal(0,4)", "text("]
         {
             assert!(text.parse::<DataType>().is_err(), "{text}");
         }

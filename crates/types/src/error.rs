@@ -108,6 +108,11 @@ pub enum TypeError {
         /// Its type.
         data_type: DataType,
     },
+    /// A column of the primary key whose numbers are not shown alike where they are equal.
+    #[error(
+        "column {0} is numeric without a precision, which is not supported in a primary key; declare one"
+    )]
+    KeyWithoutScale(ColumnName),
     /// A length, precision or scale outside its range.
     #[error("column {column}: {data_type} is not possible: {reason}")]
     BadDataType {

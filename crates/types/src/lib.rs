@@ -7,7 +7,7 @@
 //! the *key* (ordered as the values are), the *row* (all other columns), and the *elided* form that
 //! the log takes (only what differs from the defaults). The tree and the log then see bytes only.
 //!
-//! In reading order: [`data_type`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
+//! In reading order: [`data_type`], [`numeric`] and [`value`], [`schema`], [`expression`], [`key`], [`row`],
 //! [`generate`], [`text`], [`error`].
 //!
 //! Invariants
@@ -26,10 +26,12 @@ pub mod generate;
 mod interval;
 mod json;
 pub mod key;
+pub mod numeric;
 mod rounding;
 pub mod row;
 pub mod schema;
 pub mod text;
+mod time_tz;
 pub mod value;
 
 pub use data_type::DataType;
@@ -37,6 +39,7 @@ pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
+pub use numeric::{Numeric, NumericFault};
 pub use rounding::{Clock, IntervalFields, SECOND_DIGITS_MAX};
 pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
 pub use schema::{
@@ -47,6 +50,7 @@ pub use schema::{
     TIE, TableBuilder, TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind,
     ViewDefinition, ViewSource,
 };
+pub use time_tz::TimeTz;
 pub use value::Value;
 
 pub use rust_decimal::Decimal;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DataType, Interval, Value};
+use crate::{DataType, Interval, TimeTz, Value};
 
 /// Most digits behind the point of a second.
 pub const SECOND_DIGITS_MAX: u8 = 6;
@@ -15,6 +15,8 @@ const HOUR_MICROS: i64 = 60 * MINUTE_MICROS;
 pub enum Clock {
     /// A time of day.
     Time,
+    /// A time of day with an offset.
+    TimeTz,
     /// A timestamp without time zone.
     Timestamp,
     /// A timestamp with time zone.
@@ -28,6 +30,7 @@ impl Clock {
     pub const fn data_type(self) -> DataType {
         match self {
             Clock::Time => DataType::Time,
+            Clock::TimeTz => DataType::TimeTz,
             Clock::Timestamp => DataType::Timestamp,
             Clock::TimestampTz => DataType::TimestampTz,
             Clock::Interval(_) => DataType::Interval,
@@ -169,6 +172,9 @@ impl DataType {
         };
         match (value, clock) {
             (Value::Time(micros), _) => Value::Time(rounded_micros(micros, digits)),
+            (Value::TimeTz(time), _) => {
+                Value::TimeTz(TimeTz { micros: rounded_micros(time.micros, digits), ..time })
+            }
             (Value::Timestamp(micros), _) => Value::Timestamp(since_epoch(micros)),
             (Value::TimestampTz(micros), _) => Value::TimestampTz(since_epoch(micros)),
             (Value::Interval(interval), Clock::Interval(fields)) => {
@@ -206,6 +212,7 @@ pub(crate) fn read(lower: &str) -> Option<DataType> {
     };
     let clock = match (name, behind) {
         ("time", "" | "without time zone") | ("time without time zone", "") => Clock::Time,
+        ("timetz", "") | ("time", "with time zone") | ("time with time zone", "") => Clock::TimeTz,
         ("timestamp", "" | "without time zone") | ("timestamp without time zone", "") => {
             Clock::Timestamp
         }
@@ -235,6 +242,7 @@ pub(crate) fn push(clock: Clock, digits: Option<u8>, out: &mut Vec<u8>) {
         Clock::Timestamp => (2, None),
         Clock::TimestampTz => (3, None),
         Clock::Interval(fields) => (4, Some(fields)),
+        Clock::TimeTz => (5, None),
     };
     out.extend_from_slice(&[number, digits.unwrap_or(ALL_DIGITS)]);
     let place = |fields| IntervalFields::EACH.iter().position(|each| *each == fields);
@@ -255,6 +263,7 @@ pub(crate) fn read_type(
             let fields = IntervalFields::EACH.get(usize::from(fields()?));
             Clock::Interval(*fields.ok_or("the fields of an interval are not known")?)
         }
+        5 => Clock::TimeTz,
         _ => return Err("what is rounded is not known"),
     };
     Ok(DataType::Rounded(clock, (digits != ALL_DIGITS).then_some(digits)))
@@ -270,7 +279,9 @@ pub(crate) const fn fault(clock: Clock, digits: Option<u8>) -> Option<&'static s
             Some("only seconds have digits behind the point")
         }
         (Clock::Interval(IntervalFields::All), None)
-        | (Clock::Time | Clock::Timestamp | Clock::TimestampTz, None) => Some("it rounds nothing"),
+        | (Clock::Time | Clock::TimeTz | Clock::Timestamp | Clock::TimestampTz, None) => {
+            Some("it rounds nothing")
+        }
         _ => None,
     }
 }

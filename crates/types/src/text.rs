@@ -16,7 +16,8 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
-use crate::{DataType, Schema, TypeError, Value, json};
+use crate::time_tz::offset_of;
+use crate::{DataType, NumericFault, Schema, TimeTz, TypeError, Value, json};
 
 /// Reads `text` as a value of `data_type`. Text types borrow; blanks around other types are
 /// ignored. The caller decides what stands for NULL.
@@ -63,12 +64,14 @@ fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
         DataType::Decimal { precision, scale } => {
             convert::scaled(precision, scale, value).map(|_| ())
         }
+        DataType::Numeric(limits) => convert::numeric(limits, value).map(|_| ()),
         DataType::Char(limit) => convert::char_text(limit, value).map(|_| ()),
         DataType::Varchar(_) | DataType::Name => convert::text(data_type, value).map(|_| ()),
         DataType::Date => convert::date(value).map(|_| ()),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             convert::micros(data_type, value).map(|_| ())
         }
+        DataType::TimeTz => convert::time_tz(value).map(|_| ()),
         DataType::Rounded(clock, _) => {
             check(clock.data_type(), value)?;
             convert::check_rounded(data_type, value)
@@ -91,6 +94,9 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
             .or_else(|_| Decimal::from_scientific(text))
             .map(Value::Decimal)
             .map_err(|error| format!("expected a decimal number ({error})").into()),
+        DataType::Numeric(_) => {
+            text.parse().map(Value::Numeric).map_err(|fault: NumericFault| fault.message().into())
+        }
         DataType::Bytes => hexadecimal(text).map(|bytes| Value::Bytes(Cow::Owned(bytes))),
         DataType::Uuid => Uuid::try_parse(text)
             .map(Value::Uuid)
@@ -98,6 +104,7 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         DataType::Date => date(text),
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
+        DataType::TimeTz => time_tz(text),
         DataType::Rounded(clock, _) => parse_plain(clock.data_type(), text),
         DataType::Interval => text
             .parse()
@@ -182,6 +189,17 @@ fn time(text: &str) -> Result<Value<'static>, Box<str>> {
     }
 }
 
+/// A time of day, and behind it the offset of its clock.
+fn time_tz(text: &str) -> Result<Value<'static>, Box<str>> {
+    let expected = || "expected a time with an offset such as 23:59:59.5+02";
+    let (clock, offset) = text.split_at(text.rfind(['+', '-']).ok_or_else(expected)?);
+    let offset_seconds = offset_of(offset).ok_or_else(expected)?;
+    match time(clock)? {
+        Value::Time(micros) => Ok(Value::TimeTz(TimeTz { micros, offset_seconds })),
+        _ => Err(expected().into()),
+    }
+}
+
 /// Second 60 is the first of the next minute: the text with second 59, and the microseconds from there. Of a leap
 /// second the library would make the one before it.
 fn without_second_60(text: &str) -> (Cow<'_, str>, i64) {
@@ -251,6 +269,7 @@ impl Display for Value<'_> {
             Value::Float32(value) => write_not_finite(f64::from(*value), formatter),
             Value::Float64(value) => write_not_finite(*value, formatter),
             Value::Decimal(value) => value.fmt(formatter),
+            Value::Numeric(value) => value.fmt(formatter),
             Value::Text(text) => text.fmt(formatter),
             Value::Bytes(bytes) => {
                 formatter.write_str(r"\x")?;
@@ -265,6 +284,7 @@ impl Display for Value<'_> {
                 formatter.write_str("Z")
             }
             Value::Interval(value) => value.fmt(formatter),
+            Value::TimeTz(value) => value.fmt(formatter),
         }
     }
 }
@@ -293,7 +313,7 @@ fn write_date(days: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn write_time(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn write_time(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     write!(formatter, "{hour:02}:{minute:02}:{second:02}")?;

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::length_without_blanks;
-use crate::{DataType, Interval};
+use crate::{DataType, Interval, Numeric, TimeTz};
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,6 +47,10 @@ pub enum Value<'a> {
     TimestampTz(i64),
     /// A span of time.
     Interval(Interval),
+    /// Exact number of any size.
+    Numeric(Numeric),
+    /// A time of day with the offset of its clock.
+    TimeTz(TimeTz),
 }
 
 impl<'a> Value<'a> {
@@ -70,6 +74,8 @@ impl<'a> Value<'a> {
             Value::Timestamp(value) => Value::Timestamp(value),
             Value::TimestampTz(value) => Value::TimestampTz(value),
             Value::Interval(value) => Value::Interval(value),
+            Value::Numeric(value) => Value::Numeric(value),
+            Value::TimeTz(value) => Value::TimeTz(value),
         }
     }
 
@@ -93,6 +99,8 @@ impl<'a> Value<'a> {
             Value::Timestamp(value) => Value::Timestamp(*value),
             Value::TimestampTz(value) => Value::TimestampTz(*value),
             Value::Interval(value) => Value::Interval(*value),
+            Value::Numeric(value) => Value::Numeric(value.clone()),
+            Value::TimeTz(value) => Value::TimeTz(*value),
         }
     }
 
@@ -121,6 +129,8 @@ impl<'a> Value<'a> {
             Value::Timestamp(_) => "timestamp",
             Value::TimestampTz(_) => "timestamptz",
             Value::Interval(_) => "interval",
+            Value::Numeric(_) => "numeric",
+            Value::TimeTz(_) => "timetz",
         }
     }
 
@@ -131,6 +141,15 @@ impl<'a> Value<'a> {
             Value::Int32(value) => Some(i64::from(*value)),
             Value::Int64(value) => Some(*value),
             _ => None,
+        }
+    }
+
+    /// The number, when the value is an exact one.
+    pub fn as_numeric(&self) -> Option<Cow<'_, Numeric>> {
+        match self {
+            Value::Numeric(number) => Some(Cow::Borrowed(number)),
+            Value::Decimal(number) => Some(Cow::Owned(Numeric::from(*number))),
+            other => other.as_i64().map(|number| Cow::Owned(Numeric::from(number))),
         }
     }
 
@@ -161,6 +180,7 @@ impl<'a> Value<'a> {
             }
             (Value::Float64(left), Value::Float64(right)) => compare_floats(*left, *right),
             (Value::Decimal(left), Value::Decimal(right)) => left.cmp(right),
+            (Value::Numeric(left), Value::Numeric(right)) => left.compare(right),
             (Value::Text(left), Value::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
             (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
             (Value::Uuid(left), Value::Uuid(right)) => left.cmp(right),
@@ -168,6 +188,7 @@ impl<'a> Value<'a> {
             (Value::Time(left), Value::Time(right)) => left.cmp(right),
             (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
             (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
+            (Value::TimeTz(left), Value::TimeTz(right)) => left.cmp(right),
             (Value::Interval(left), Value::Interval(right)) => {
                 left.span_micros().cmp(&right.span_micros())
             }
@@ -175,7 +196,10 @@ impl<'a> Value<'a> {
                 (Some(left), Some(right), ..) => left.cmp(&right),
                 (Some(left), None, _, Value::Decimal(right)) => Decimal::from(left).cmp(right),
                 (None, Some(right), Value::Decimal(left), _) => left.cmp(&Decimal::from(right)),
-                _ => self.rank().cmp(&other.rank()),
+                _ => match (self.as_numeric(), other.as_numeric()) {
+                    (Some(left), Some(right)) => left.compare(&right),
+                    _ => self.rank().cmp(&other.rank()),
+                },
             },
         }
     }
@@ -185,7 +209,11 @@ impl<'a> Value<'a> {
             Value::Null => 0,
             Value::Default => 1,
             Value::Boolean(_) => 2,
-            Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => 3,
+            Value::Int16(_)
+            | Value::Int32(_)
+            | Value::Int64(_)
+            | Value::Decimal(_)
+            | Value::Numeric(_) => 3,
             Value::Float32(_) => 4,
             Value::Float64(_) => 5,
             Value::Text(_) => 6,
@@ -196,6 +224,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(_) => 11,
             Value::TimestampTz(_) => 12,
             Value::Interval(_) => 13,
+            Value::TimeTz(_) => 14,
         }
     }
 }
@@ -234,7 +263,8 @@ macro_rules! value_from {
 
 value_from! {
     bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
-    Decimal => Decimal, Uuid => Uuid, Interval => Interval,
+    Decimal => Decimal, Uuid => Uuid, Interval => Interval, Numeric => Numeric,
+    TimeTz => TimeTz,
 }
 
 impl<'a> From<&'a str> for Value<'a> {

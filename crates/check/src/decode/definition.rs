@@ -404,10 +404,23 @@ pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
         19 => DataType::Interval,
         21 => DataType::Name,
         22 => DataType::Oid,
+        23 => DataType::TimeTz,
         20 => {
             let (what, digits) = (input.u8().ok_or(SHORT)?, input.u8().ok_or(SHORT)?);
             let fields = if what == 4 { input.u8().ok_or(SHORT)? } else { 0 };
             rounded(what, digits, fields)?
+        }
+        24 => DataType::Numeric(None),
+        25 => {
+            let (precision, scale) = (input.u16().ok_or(SHORT)?, input.u16().ok_or(SHORT)?);
+            let scale = scale.cast_signed();
+            if !(1..=1000).contains(&precision) || !(-1000..=1000).contains(&scale) {
+                return Err("a numeric has 1 to 1000 digits, and its point is no further away");
+            }
+            if precision <= 28 && (0..=i32::from(precision)).contains(&i32::from(scale)) {
+                return Err("a numeric is one that has space in a decimal");
+            }
+            DataType::Numeric(Some((precision, scale)))
         }
         _ => return Err("a type is not known"),
     })
@@ -423,6 +436,7 @@ fn rounded(what: u8, digits: u8, fields: u8) -> Read<DataType> {
             Some(fields) => Clock::Interval(*fields),
             None => return Err("the fields of an interval are not known"),
         },
+        5 => Clock::TimeTz,
         _ => return Err("what is rounded is not known"),
     };
     match digits {

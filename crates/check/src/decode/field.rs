@@ -25,7 +25,9 @@ pub(crate) enum Rule {
     Bytes,
     Date,
     Time,
+    TimeTz,
     Timestamp,
+    Numeric,
 }
 
 impl Rule {
@@ -35,6 +37,7 @@ impl Rule {
             DataType::Int16 => Rule::Any(2),
             DataType::Int32 | DataType::Float32 | DataType::Oid => Rule::Any(4),
             DataType::Name => Rule::Text(63),
+            DataType::TimeTz => Rule::TimeTz,
             DataType::Int64 | DataType::Float64 => Rule::Any(8),
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
@@ -46,6 +49,7 @@ impl Rule {
             DataType::Date => Rule::Date,
             DataType::Time => Rule::Time,
             DataType::Timestamp | DataType::TimestampTz => Rule::Timestamp,
+            DataType::Numeric(_) => Rule::Numeric,
         }
     }
 
@@ -56,8 +60,9 @@ impl Rule {
             Rule::Boolean => Some(1),
             Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
             Rule::Date => Some(4),
+            Rule::TimeTz => Some(12),
             Rule::Time | Rule::Timestamp => Some(8),
-            Rule::Text(_) | Rule::Bytes => None,
+            Rule::Text(_) | Rule::Bytes | Rule::Numeric => None,
         }
     }
 
@@ -66,6 +71,10 @@ impl Rule {
     pub(crate) fn check(self, bytes: &[u8]) -> Result<(), &'static str> {
         let sound = match self {
             Rule::Any(_) | Rule::Bytes => true,
+            Rule::Numeric => {
+                let (key, scale) = bytes.split_last_chunk::<2>().ok_or(NOT_NUMERIC)?;
+                is_numeric(key) && u16::from_be_bytes(*scale) <= 16_383
+            }
             Rule::Boolean => bytes[0] <= 1,
             Rule::Char(_) => return if is_text(bytes) { Ok(()) } else { Err(NOT_TEXT) },
             Rule::Text(limit) if bytes.len() <= limit => {
@@ -80,6 +89,7 @@ impl Rule {
             Rule::Date => bytes
                 .first_chunk::<4>()
                 .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
+            Rule::TimeTz => is_time_tz(bytes),
             Rule::Time => number(bytes).is_some_and(|micros| (0..=DAY_MICROS).contains(&micros)),
             Rule::Timestamp => {
                 number(bytes).is_some_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -101,14 +111,47 @@ impl Rule {
             Rule::Boolean => "a boolean is neither 0 nor 1",
             Rule::Decimal(_) => "a decimal has more digits than declared",
             Rule::Date => "a date is not in the years 0001 to 9999",
+            Rule::TimeTz => "a time of day is not up to 24:00:00 or too far from UTC",
             Rule::Time => "a time of day is not up to 24:00:00",
+            Rule::Numeric => NOT_NUMERIC,
             Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
             _ => NOT_TEXT,
         }
     }
 }
 
+/// Microseconds in UTC and seconds west of it, big-endian, sign bits flipped.
+pub(crate) fn is_time_tz(bytes: &[u8]) -> bool {
+    let Some((micros, west)) = bytes.split_at_checked(8) else { return false };
+    let (micros, west) = (super::key::integer(micros), super::key::integer(west));
+    west.abs() < 16 * 3600 && (0..=i128::from(DAY_MICROS)).contains(&(micros - west * 1_000_000))
+}
+
 pub(crate) const NOT_TEXT: &str = "a text is not UTF-8";
+
+pub(crate) const NOT_NUMERIC: &str = "a numeric value is not in its form";
+
+/// Whether a numeric value ends where these bytes end.
+pub(crate) fn is_numeric(bytes: &[u8]) -> bool {
+    numeric_length(bytes) == Some(bytes.len())
+}
+
+/// The bytes of the numeric value that these begin with: what it is, and of a number that is not zero the place of its
+/// first digits, the digits, each 1 to 100, the last not 1, and 0. Below zero all bits behind the first byte are
+/// flipped.
+pub(crate) fn numeric_length(bytes: &[u8]) -> Option<usize> {
+    let flip = match bytes.first()? {
+        1 | 3 | 5 | 6 => return Some(1),
+        2 => 0xFF,
+        4 => 0,
+        _ => return None,
+    };
+    let digits = bytes.get(3..)?;
+    let count = digits.iter().position(|byte| byte ^ flip == 0)?;
+    let last = digits[..count].last()? ^ flip;
+    let is_sound = last > 1 && digits[..count].iter().all(|byte| byte ^ flip <= 100);
+    is_sound.then_some(3 + count + 1)
+}
 
 /// Mostly plain ASCII, which is quicker to see.
 #[inline]

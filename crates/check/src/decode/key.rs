@@ -5,7 +5,10 @@ use std::fmt::Write;
 use onrush_types::{DataType, KeyOrder};
 
 use super::definition::Definition;
-use super::field::{DATE_DAYS, DAY_MICROS, NOT_TEXT, TIMESTAMP_MICROS, is_text};
+use super::field::{
+    DATE_DAYS, DAY_MICROS, NOT_NUMERIC, NOT_TEXT, TIMESTAMP_MICROS, is_text, is_time_tz,
+    numeric_length,
+};
 
 /// Most bytes of a key.
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
@@ -151,6 +154,11 @@ fn check_column(column: &KeyColumn, rest: &mut &[u8]) -> Result<(), &'static str
 
 /// Takes one value off the front of `rest`.
 fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str> {
+    if let DataType::Numeric(_) = data_type {
+        let length = numeric_length(rest).ok_or(NOT_NUMERIC)?;
+        *rest = &rest[length..];
+        return Ok(());
+    }
     let Some(width) = value_width(data_type) else { return check_escaped(data_type, rest) };
     let (bytes, behind) = rest.split_at_checked(width).ok_or(SHORT)?;
     *rest = behind;
@@ -169,6 +177,7 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
             integer(bytes).abs() < 10i128.pow(u32::from(precision))
         }
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
+        DataType::TimeTz => is_time_tz(bytes),
         DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
             i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -239,6 +248,7 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
         DataType::Decimal { scale, .. } => format!("{}e-{scale}", integer(bytes)),
         DataType::Oid => (integer(bytes) + (1 << 31)).to_string(), // without a sign
         DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
+        DataType::TimeTz => format!("{} microseconds in UTC", integer(&bytes[..8])),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             format!("{} microseconds", integer(bytes))
         }
@@ -247,6 +257,10 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
             onrush_types::Uuid::from_u128(number).to_string()
         }
         DataType::Bytes => format!("{bytes:02x?}"),
+        DataType::Numeric(_) => match onrush_types::Numeric::read_key(bytes, None) {
+            Ok(number) => number.to_string(),
+            Err(_) => format!("{bytes:02x?}"),
+        },
         _ => format!("{:?}", String::from_utf8_lossy(bytes.strip_suffix(&[0, 0]).unwrap_or(bytes))),
     }
 }

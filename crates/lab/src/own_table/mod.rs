@@ -140,7 +140,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Int64 => Value::Int64(777),
         DataType::Float32 => Value::Float32(7.5),
         DataType::Float64 => Value::Float64(7.5),
-        DataType::Decimal { .. } => Value::Decimal(onrush::Decimal::ZERO),
+        DataType::Decimal { .. } | DataType::Numeric(_) => Value::Decimal(onrush::Decimal::ZERO),
         DataType::Char(bytes) => text(usize::from(bytes)),
         DataType::Varchar(bytes) => text(usize::from(bytes).div_ceil(2)),
         DataType::Text => text(TEXT_BYTES),
@@ -148,6 +148,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Oid => Value::Int64(77),
         DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
+        DataType::TimeTz => Value::TimeTz(onrush::TimeTz { micros: 7, offset_seconds: 0 }),
         DataType::Interval => Value::Interval(onrush::Interval::seconds(7)),
         DataType::Uuid => Value::Uuid(onrush::Uuid::from_u128(7)),
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {

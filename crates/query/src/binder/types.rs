@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Value
 use onrush::DataType;
 
 use crate::functions::type_name;
-use crate::types::{ColumnType, column_type, field};
+use crate::types::{ColumnType, column_type, planned_field};
 use crate::typing::Types;
 
 /// The type of an expression.
@@ -24,7 +24,7 @@ pub(super) enum Type {
 }
 
 /// Whatever a type is written as, its digits left out: `numeric` is one type in PostgreSQL.
-const NUMERIC: DataType = DataType::Decimal { precision: 28, scale: 10 };
+const NUMERIC: DataType = DataType::Numeric(None);
 
 impl Type {
     pub(super) const BOOLEAN: Type = Type::Known(ColumnType::Stored(DataType::Boolean));
@@ -115,7 +115,7 @@ impl Type {
             DataType::Int16 => 0,
             DataType::Int32 => 1,
             DataType::Int64 => 2,
-            DataType::Decimal { .. } => 3,
+            DataType::Decimal { .. } | DataType::Numeric(_) => 3,
             DataType::Float32 => 4,
             DataType::Float64 => 5,
             _ => return None,
@@ -153,7 +153,7 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Bytes => 2,
             DataType::Uuid => 3,
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
-            DataType::Interval => 4,
+            DataType::Interval | DataType::TimeTz => 4,
             DataType::Json | DataType::Jsonb => 5,
             _ => 6,
         },
@@ -171,7 +171,7 @@ pub(super) enum Given {
 
 fn fields(arguments: &[Type]) -> Option<Vec<FieldRef>> {
     let field = |argument: &Type| match argument {
-        Type::Known(own) => Some(Arc::new(field("", *own, true))),
+        Type::Known(own) => Some(Arc::new(planned_field("", *own, true))),
         Type::Constant | Type::Untold => None,
     };
     arguments.iter().map(field).collect()

@@ -11,7 +11,7 @@ mod words;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use onrush::{DataType, Value};
+use onrush::{DataType, TimeTz, Value};
 
 pub(crate) use cut::{Field, Kind, fields};
 
@@ -60,8 +60,9 @@ enum Read {
 /// Text that is none; what is outside the years 1 to 9999.
 pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>> {
     let style = current();
+    let is_time = matches!(data_type, DataType::Time | DataType::TimeTz);
     let read = cut::fields(written)
-        .and_then(|fields| decode::decode(&fields, data_type == DataType::Time, style.order))
+        .and_then(|fields| decode::decode(&fields, is_time, style.order))
         .map_err(|bad| error(bad, data_type, written))?;
     let (day, time, place) = match read {
         Read::Infinity => {
@@ -82,6 +83,31 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>>
         return match time {
             ..=MICROS_PER_DAY => Ok(Value::Time(time)),
             _ => Err(error(Bad::Field, data_type, written)),
+        };
+    }
+    if data_type == DataType::TimeTz {
+        let offset_seconds = match place {
+            Some(Place::Offset(east)) => east,
+            place => {
+                let zone = match &place {
+                    Some(Place::Zone(zone)) => zone,
+                    _ => &style.zone,
+                };
+                // Without a date that of today.
+                let day = if day == 0 {
+                    today().map_err(|bad| error(bad, data_type, written))?
+                } else {
+                    day
+                };
+                let local = day * MICROS_PER_DAY + time;
+                let seconds = (local - zone.utc_of(local)?) / 1_000_000;
+                i32::try_from(seconds).map_err(|_| error(Bad::Field, data_type, written))?
+            }
+        };
+        let time = TimeTz { micros: time, offset_seconds };
+        return match time.is_sound() {
+            true => Ok(Value::TimeTz(time)),
+            false => Err(error(Bad::Field, data_type, written)),
         };
     }
     if !DAYS.contains(&day) {
@@ -112,7 +138,7 @@ fn today() -> Decoded<i64> {
     Ok(local.div_euclid(MICROS_PER_DAY))
 }
 
-fn now_micros() -> i64 {
+pub(crate) fn now_micros() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
@@ -121,6 +147,7 @@ fn name_of(data_type: DataType) -> &'static str {
     match data_type {
         DataType::Date => "date",
         DataType::Time => "time",
+        DataType::TimeTz => "time with time zone",
         DataType::Timestamp => "timestamp",
         _ => "timestamp with time zone",
     }

@@ -1,9 +1,10 @@
-//! `avg` of whole numbers and of `numeric`, which is a `numeric`: a `double precision` has not all of their digits.
+//! `avg` of whole numbers and of decimals, which is a `numeric`, and `sum` of decimals of many digits: a
+//! `double precision` has not all of their digits.
 
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, LargeBinaryArray,
 };
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Decimal128Type, Field, FieldRef, Int64Type,
@@ -13,29 +14,40 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
+use onrush::Numeric;
 
-use super::rounded::{divided, out_of_range};
+use super::numeric_math::quotient;
+use crate::error::QueryError;
+use crate::numeric;
 
-/// Digits behind the point, where the numbers have no more.
-const SCALE: i8 = 16;
-
-/// `avg(numeric)`.
+/// `avg` of decimals.
 pub(crate) fn numeric_average() -> Arc<AggregateUDF> {
-    static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
-        let signature = Signature::any(1, Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(NumericAverage { signature }))
-    });
+    static FUNCTION: LazyLock<Arc<AggregateUDF>> =
+        LazyLock::new(|| function("numeric_average", false));
     Arc::clone(&FUNCTION)
+}
+
+/// `sum` of decimals that DataFusion would add up past the end of what it has space for.
+pub(crate) fn decimal_sum() -> Arc<AggregateUDF> {
+    static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| function("decimal_sum", true));
+    Arc::clone(&FUNCTION)
+}
+
+fn function(name: &'static str, is_sum: bool) -> Arc<AggregateUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(AggregateUDF::new_from_impl(NumericAverage { name, is_sum, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumericAverage {
+    name: &'static str,
+    is_sum: bool,
     signature: Signature,
 }
 
 impl AggregateUDFImpl for NumericAverage {
     fn name(&self) -> &str {
-        "numeric_average"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -44,18 +56,18 @@ impl AggregateUDFImpl for NumericAverage {
 
     fn return_type(&self, arguments: &[ArrowType]) -> Result<ArrowType> {
         match arguments {
-            [ArrowType::Decimal128(_, scale)] => Ok(ArrowType::Decimal128(38, SCALE.max(*scale))),
+            [ArrowType::Decimal128(..)] => Ok(numeric::ANY),
             _ => internal_err!("an average of {arguments:?}"),
         }
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let scales = Scales::new(args.expr_fields)?;
-        Ok(Box::new(One { scales, sum: 0, count: 0 }))
+        let made = Made::new(self.is_sum, args.expr_fields)?;
+        Ok(Box::new(One { made, sum: 0, count: 0 }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let scale = Scales::new(args.input_fields)?.given;
+        let scale = Made::new(self.is_sum, args.input_fields)?.scale;
         let fields = [("sum", ArrowType::Decimal128(38, scale)), ("rows", ArrowType::Int64)];
         let field = |(name, of)| Arc::new(Field::new(format!("{}[{name}]", args.name), of, false));
         Ok(fields.into_iter().map(field).collect())
@@ -69,37 +81,40 @@ impl AggregateUDFImpl for NumericAverage {
         &self,
         args: AccumulatorArgs,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        let scales = Scales::new(args.expr_fields)?;
-        Ok(Box::new(Groups { scales, sums: Vec::new(), counts: Vec::new() }))
+        let made = Made::new(self.is_sum, args.expr_fields)?;
+        Ok(Box::new(Groups { made, sums: Vec::new(), counts: Vec::new() }))
     }
 }
 
-/// Digits behind the point of the numbers and of their average.
+/// What is made of a sum, and the digits behind the point of the numbers.
 #[derive(Clone, Copy, Debug)]
-struct Scales {
-    given: i8,
-    made: i8,
+struct Made {
+    is_sum: bool,
+    scale: i8,
 }
 
-impl Scales {
-    fn new(fields: &[FieldRef]) -> Result<Scales> {
+impl Made {
+    fn new(is_sum: bool, fields: &[FieldRef]) -> Result<Made> {
         match fields.first().map(|field| field.data_type()) {
-            Some(ArrowType::Decimal128(_, given)) => {
-                Ok(Scales { given: *given, made: SCALE.max(*given) })
-            }
+            Some(ArrowType::Decimal128(_, scale)) => Ok(Made { is_sum, scale: *scale }),
             other => internal_err!("an average of {other:?}"),
         }
     }
 
-    fn average(self, sum: i128, count: i64) -> Result<Option<i128>> {
-        match count {
-            0 => Ok(None),
-            _ => {
-                let shift = i32::from(self.made) - i32::from(self.given);
-                Ok(Some(divided(sum, count.into(), shift)?))
-            }
+    fn of(self, sum: i128, count: i64) -> Result<Option<Vec<u8>>> {
+        if count == 0 {
+            return Ok(None);
         }
+        let sum = Numeric::new(sum, i32::from(self.scale)).map_err(QueryError::from)?;
+        Ok(Some(match self.is_sum {
+            true => sum.to_bytes(),
+            false => quotient(&sum, &Numeric::from(count))?.to_bytes(),
+        }))
     }
+}
+
+pub(super) fn out_of_range() -> QueryError {
+    QueryError::OutOfRange { message: "numeric value out of range".to_owned() }
 }
 
 fn add(sum: &mut i128, number: i128) -> Result<()> {
@@ -110,7 +125,7 @@ fn add(sum: &mut i128, number: i128) -> Result<()> {
 /// The average of all rows.
 #[derive(Debug)]
 struct One {
-    scales: Scales,
+    made: Made,
     sum: i128,
     count: i64,
 }
@@ -139,8 +154,7 @@ impl Accumulator for One {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let average = self.scales.average(self.sum, self.count)?;
-        Ok(ScalarValue::Decimal128(average, 38, self.scales.made))
+        Ok(ScalarValue::LargeBinary(self.made.of(self.sum, self.count)?))
     }
 
     fn size(&self) -> usize {
@@ -149,7 +163,7 @@ impl Accumulator for One {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         Ok(vec![
-            ScalarValue::Decimal128(Some(self.sum), 38, self.scales.given),
+            ScalarValue::Decimal128(Some(self.sum), 38, self.made.scale),
             ScalarValue::Int64(Some(self.count)),
         ])
     }
@@ -167,7 +181,7 @@ impl Accumulator for One {
 /// The averages of groups of rows.
 #[derive(Debug)]
 struct Groups {
-    scales: Scales,
+    made: Made,
     sums: Vec<i128>,
     counts: Vec<i64>,
 }
@@ -210,14 +224,14 @@ impl GroupsAccumulator for Groups {
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
         let (sums, counts) = (emit.take_needed(&mut self.sums), emit.take_needed(&mut self.counts));
         let averages = sums.into_iter().zip(counts);
-        let averages = averages.map(|(sum, count)| self.scales.average(sum, count));
-        let averages: Decimal128Array = averages.collect::<Result<Vec<_>>>()?.into();
-        Ok(Arc::new(averages.with_precision_and_scale(38, self.scales.made)?))
+        let averages = averages.map(|(sum, count)| self.made.of(sum, count));
+        let averages = averages.collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(LargeBinaryArray::from_iter(averages)))
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
         let (sums, counts) = (emit.take_needed(&mut self.sums), emit.take_needed(&mut self.counts));
-        let sums = Decimal128Array::from(sums).with_precision_and_scale(38, self.scales.given)?;
+        let sums = Decimal128Array::from(sums).with_precision_and_scale(38, self.made.scale)?;
         Ok(vec![Arc::new(sums), Arc::new(Int64Array::from(counts))])
     }
 
@@ -247,7 +261,7 @@ impl GroupsAccumulator for Groups {
         let rows = 0..numbers.len();
         let sums = rows.clone().map(|row| if is_in(row) { numbers.value(row) } else { 0 });
         let sums: Decimal128Array = sums.collect::<Vec<_>>().into();
-        let sums = sums.with_precision_and_scale(38, self.scales.given)?;
+        let sums = sums.with_precision_and_scale(38, self.made.scale)?;
         let counts: Int64Array = rows.map(|row| i64::from(is_in(row))).collect::<Vec<_>>().into();
         Ok(vec![Arc::new(sums), Arc::new(counts)])
     }

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use onrush::DataType;
 
-use super::rewrite_typed;
+use super::{is_numeric_cast, numeric_cast, rewrite_typed};
 use crate::error::QueryError;
 use crate::types::plain_type;
 
@@ -104,12 +104,14 @@ fn error(given: &ArrayRef, row: usize, wanted: DataType) -> Result<QueryError> {
         DataType::Decimal { .. } if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
             QueryError::refused("22003", "numeric field overflow")
         }
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-            QueryError::refused(
-                "22007",
-                format!("invalid input syntax for type {name}: \"{text}\""),
-            )
-        }
+        DataType::Date
+        | DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz => QueryError::refused(
+            "22007",
+            format!("invalid input syntax for type {name}: \"{text}\""),
+        ),
         _ => QueryError::refused(
             "22P02",
             format!("invalid input syntax for type {name}: \"{text}\""),
@@ -133,6 +135,13 @@ impl AnalyzerRule for CheckedCasts {
 
 fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expression {
+        Expr::Cast(Cast { expr, field })
+            if expr
+                .get_type(schema)
+                .is_ok_and(|from| is_numeric_cast(&from, field.data_type())) =>
+        {
+            Transformed::yes(numeric_cast(*expr, field))
+        }
         Expr::Cast(Cast { expr, field })
             if expr.get_type(schema).is_ok_and(|from| can_fail(&from, field.data_type())) =>
         {

@@ -14,8 +14,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
 
-use super::numeric_math::{Numeric, deviation};
-use super::rounded::out_of_range;
+use super::averages::out_of_range;
+use super::numeric_math::deviation;
+use crate::numeric;
 
 /// Digits of the sum of squares, which has a type of its own.
 const SQUARES_DIGITS: u8 = 76;
@@ -41,12 +42,6 @@ struct Deviation {
     signature: Signature,
 }
 
-/// Digits behind the point of what is made of numbers with so many: squares have twice as many, and there has to be
-/// space in front.
-fn scale_of(given: i8) -> i8 {
-    given.saturating_mul(2).saturating_add(16).clamp(20, 24)
-}
-
 impl Deviation {
     fn scale_given(&self, fields: &[FieldRef]) -> Result<i8> {
         match fields.first().map(|field| field.data_type()) {
@@ -67,7 +62,7 @@ impl AggregateUDFImpl for Deviation {
 
     fn return_type(&self, arguments: &[ArrowType]) -> Result<ArrowType> {
         match arguments {
-            [ArrowType::Decimal128(_, scale)] => Ok(ArrowType::Decimal128(38, scale_of(*scale))),
+            [ArrowType::Decimal128(..)] => Ok(numeric::ANY),
             _ => internal_err!("{} of {arguments:?}", self.name),
         }
     }
@@ -149,15 +144,13 @@ impl Accumulator for Sums {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let scale = scale_of(self.scale);
         if self.count <= i64::from(self.is_sample) {
-            return Ok(ScalarValue::Decimal128(None, 38, scale));
+            return Ok(ScalarValue::LargeBinary(None));
         }
-        let behind = i32::from(self.scale);
         let squares: IBig = self.squares.to_string().parse().map_err(|_| out_of_range())?;
-        let (sum, squares) = (Numeric::new(self.sum, behind), Numeric::new(squares, 2 * behind));
-        let made = deviation(self.count, &sum, &squares, self.is_sample, self.is_root)?;
-        Ok(ScalarValue::Decimal128(Some(made.with_scale(scale)?), 38, scale))
+        let (sum, scale) = (IBig::from(self.sum), i32::from(self.scale));
+        let made = deviation(self.count, &sum, &squares, scale, self.is_sample, self.is_root)?;
+        Ok(numeric::scalar(&made))
     }
 
     fn size(&self) -> usize {

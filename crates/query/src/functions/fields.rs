@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use onrush::{DataType, Interval};
+use onrush::{DataType, Interval, TimeTz, Value};
 
 use super::zoned::{local_of, utc_of};
 use crate::calendar::{Broken, Unit, truncated, truncated_interval};
@@ -22,8 +22,10 @@ use crate::columns::ColumnBuilder;
 use crate::error::QueryError;
 use crate::interval::of_arrow;
 use crate::style::{Zone, current};
-use crate::types::{ColumnType, arrow_type, field};
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, field};
+use crate::values::value_at;
 
+const TIME_TZ: ArrowType = ArrowType::FixedSizeBinary(TIME_TZ_BYTES);
 const INTERVAL: ArrowType = ArrowType::Interval(IntervalUnit::MonthDayNano);
 const LOCAL: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -80,6 +82,7 @@ impl OfFields {
                 ArrowType::Time64(TimeUnit::Microsecond)
             }
             ArrowType::Interval(_) if self.kind != Kind::AtZone => INTERVAL,
+            ArrowType::FixedSizeBinary(TIME_TZ_BYTES) if self.kind != Kind::Truncate => TIME_TZ,
             ArrowType::Null | ArrowType::Utf8 => with_zone(),
             _ => return plan_err!("there is no function {} of such a value", self.name),
         })
@@ -132,6 +135,7 @@ impl ScalarUDFImpl for OfFields {
             Kind::Truncate => of.data_type().clone(),
             Kind::AtZone => match of.data_type() {
                 ArrowType::Timestamp(_, Some(_)) => LOCAL,
+                ArrowType::FixedSizeBinary(_) => TIME_TZ,
                 _ => with_zone(),
             },
         };
@@ -164,6 +168,7 @@ fn name_of(arrow: &ArrowType) -> &'static str {
     match arrow {
         ArrowType::Date32 => "date",
         ArrowType::Time64(_) => "time without time zone",
+        ArrowType::FixedSizeBinary(_) => "time with time zone",
         ArrowType::Interval(_) => "interval",
         ArrowType::Timestamp(_, None) => "timestamp without time zone",
         _ => "timestamp with time zone",
@@ -177,6 +182,7 @@ fn broken(of: &ArrayRef, row: usize, zone: &Zone) -> crate::Result<Broken> {
         ArrowType::Time64(_) => {
             Ok(Broken::time(of.as_primitive::<Time64MicrosecondType>().value(row)))
         }
+        ArrowType::FixedSizeBinary(_) => Ok(Broken::TimeTz(time_tz_at(of, row)?)),
         ArrowType::Interval(_) => {
             let value = of.as_primitive::<IntervalMonthDayNanoType>().value(row);
             Ok(Broken::interval(of_arrow(value)))
@@ -185,6 +191,13 @@ fn broken(of: &ArrayRef, row: usize, zone: &Zone) -> crate::Result<Broken> {
             Broken::local(of.as_primitive::<TimestampMicrosecondType>().value(row))
         }
         _ => Broken::zoned(of.as_primitive::<TimestampMicrosecondType>().value(row), zone),
+    }
+}
+
+fn time_tz_at(of: &ArrayRef, row: usize) -> crate::Result<TimeTz> {
+    match value_at(of, row, DataType::TimeTz.into())? {
+        Value::TimeTz(time) => Ok(time),
+        _ => Err(QueryError::Internal { message: "a time with an offset is none".to_owned() }),
     }
 }
 
@@ -268,6 +281,9 @@ pub(super) fn zone_named(name: &str) -> crate::Result<Zone> {
 }
 
 fn at_zone(zones: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef> {
+    if *of.data_type() == TIME_TZ {
+        return time_at_zone(zones, of);
+    }
     let timestamps = of.as_primitive::<TimestampMicrosecondType>();
     let has_zone = has_zone(of.data_type());
     // Mostly there is one for all rows.
@@ -305,6 +321,25 @@ fn at_zone(zones: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef> {
         true => Arc::new(made),
         false => Arc::new(made.with_timezone(crate::types::UTC)),
     })
+}
+
+/// Times with an offset by the clocks of another zone, as they are today.
+fn time_at_zone(zones: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef> {
+    let mut made = ColumnBuilder::new(DataType::TimeTz.into(), of.len())?;
+    let today = crate::datetime::now_micros();
+    for row in 0..of.len() {
+        if zones.is_null(row) || of.is_null(row) {
+            made.append(&Value::Null)?;
+            continue;
+        }
+        let zone = match zones.as_primitive_opt::<IntervalMonthDayNanoType>() {
+            Some(offsets) => zone_of(of_arrow(offsets.value(row)))?,
+            None => zone_named(zones.as_string::<i32>().value(row))?,
+        };
+        let time = time_tz_at(of, row)?.at_offset(zone.offsets(today)?.seconds);
+        made.append(&Value::TimeTz(time))?;
+    }
+    Ok(made.finish())
 }
 
 /// The zone that is an interval ahead of UTC.

@@ -158,13 +158,15 @@ fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result
         (Value::Boolean(value), _) => out.push_str(if *value { "true" } else { "false" }),
         (Value::Float32(number), _) if !number.is_finite() => quoted(&written(value), out),
         (Value::Float64(number), _) if !number.is_finite() => quoted(&written(value), out),
+        (Value::Numeric(number), _) if number.scale().is_none() => quoted(&written(value), out),
         (
             Value::Int16(_)
             | Value::Int32(_)
             | Value::Int64(_)
             | Value::Float32(_)
             | Value::Float64(_)
-            | Value::Decimal(_),
+            | Value::Decimal(_)
+            | Value::Numeric(_),
             _,
         ) => out.push_str(&written(value)),
         (Value::Text(json), ColumnType::Stored(DataType::Json | DataType::Jsonb)) => {

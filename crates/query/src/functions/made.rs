@@ -141,6 +141,7 @@ fn number(value: &Value<'_>) -> Result<f64> {
         Value::Float64(number) => *number,
         Value::Float32(number) => f64::from(*number),
         Value::Decimal(number) => number.to_string().parse().unwrap_or(f64::NAN),
+        Value::Numeric(number) => number.to_f64(),
         other => whole(other)? as f64,
     })
 }

@@ -19,18 +19,21 @@ mod json_values;
 mod letters;
 mod made;
 mod numbers;
-mod numeric_functions;
+mod numeric_calls;
+mod numeric_casts;
+mod numeric_keys;
 mod numeric_math;
+mod numeric_sums;
 mod patterns;
 mod quoting;
 mod real_deviations;
 mod real_sums;
-mod rounded;
 mod session;
 mod single;
 mod system;
 mod templates;
 mod text;
+mod times_tz;
 mod typed;
 mod types;
 mod uuid;
@@ -50,7 +53,7 @@ use onrush::{DataType, Value};
 use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
-pub(crate) use averages::numeric_average;
+pub(crate) use averages::{decimal_sum, numeric_average};
 pub(crate) use bytes::escaped;
 pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
@@ -73,18 +76,21 @@ pub(crate) use json_values::{
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
-pub(crate) use numeric_functions::NumericFunction;
-pub(crate) use numeric_math::Numeric;
+pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
+pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};
+pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of, keyed};
+pub(crate) use numeric_sums::numeric_sum;
 pub(crate) use patterns::{
     LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN, library_pattern,
 };
 pub(crate) use real_deviations::real_deviation;
 pub(crate) use real_sums::real_sum;
-pub(crate) use rounded::{product, quotient, quotient_of_scale};
 pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
+pub(crate) use templates::to_number;
 pub(crate) use text::{parse_function, text_function};
+pub(crate) use times_tz::{date_at_time, time_as, time_tz_moved};
 pub(crate) use types::{TYPE_OF, type_name};
 pub(crate) use wide::bigint_as_numeric;
 pub(crate) use zoned::ZonedCasts;

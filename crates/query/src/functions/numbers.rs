@@ -1,12 +1,14 @@
 //! Functions of numbers.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
-use onrush::{DataType, Decimal, Value};
+use onrush::{DataType, Numeric, Value};
 
 use super::typed::{Given, TypedFunction};
+use crate::array::write_array;
 use crate::error::{QueryError, Result};
 use crate::types::ColumnType;
 
@@ -20,7 +22,11 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let float = |_: &[ColumnType]| ColumnType::Stored(DataType::Float64);
     let functions = [
         TypedFunction::new("sign", whole_or_float, sign),
-        TypedFunction::new("div", whole_or_float, div),
+        TypedFunction::new("div", whole_or_float, of_numerics),
+        TypedFunction::new("numeric_series", series_type, series),
+        TypedFunction::new("trim_scale", |_| WHOLE.into(), of_numerics),
+        TypedFunction::new("scale", |_| DataType::Int32.into(), of_numerics),
+        TypedFunction::new("min_scale", |_| DataType::Int32.into(), of_numerics),
         TypedFunction::new(POSITIVE, float, positive),
         TypedFunction::new("sqrt", float, square_root),
         TypedFunction::new("acosh", float, |given| {
@@ -39,8 +45,11 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(|function| function.strict().into_udf()).collect()
 }
 
+/// What stands for `numeric` while a statement is read.
+const WHOLE: DataType = DataType::Decimal { precision: 28, scale: 0 };
+
 fn is_numeric(given: &ColumnType) -> bool {
-    matches!(given, ColumnType::Stored(DataType::Decimal { .. }))
+    matches!(given, ColumnType::Stored(DataType::Decimal { .. } | DataType::Numeric(_)))
 }
 
 /// A `numeric` without digits after the point, of numerics alone.
@@ -51,7 +60,7 @@ fn whole_or_float(given: &[ColumnType]) -> ColumnType {
     let is_whole = given.iter().any(is_numeric) && !given.iter().any(is_float);
     // div is of numerics; sign of a whole number is that of the float it is.
     match is_whole || given.len() == 2 {
-        true => DataType::Decimal { precision: 28, scale: 0 }.into(),
+        true => WHOLE.into(),
         false => DataType::Float64.into(),
     }
 }
@@ -60,9 +69,7 @@ fn float(value: &Value<'_>) -> Result<f64> {
     match value {
         Value::Float64(value) => Ok(*value),
         Value::Float32(value) => Ok((*value).into()),
-        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
-            value.to_string().parse().map_err(|_| not_a_number())
-        }
+        value if let Some(number) = value.as_numeric() => Ok(number.to_f64()),
         Value::Text(text) => text.trim().parse().map_err(|_| not_a_number()),
         _ => Err(not_a_number()),
     }
@@ -72,56 +79,62 @@ fn not_a_number() -> QueryError {
     QueryError::UnknownFunction { message: "the function is one of numbers".to_owned() }
 }
 
-fn decimal(value: &Value<'_>) -> Result<Decimal> {
-    match value {
-        Value::Decimal(value) => Ok(*value),
-        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) => {
-            value.as_i64().map(Decimal::from).ok_or_else(not_a_number)
-        }
-        _ => Err(not_a_number()),
-    }
-}
-
 fn sign(given: &Given<'_>) -> Result<Value<'static>> {
     let [number] = given.values else { return Err(not_a_number()) };
-    if let Value::Decimal(number) = number {
-        let sign = match number.cmp(&Decimal::ZERO) {
-            Ordering::Less => Decimal::NEGATIVE_ONE,
-            Ordering::Equal => Decimal::ZERO,
-            Ordering::Greater => Decimal::ONE,
-        };
-        return Ok(Value::Decimal(sign));
-    }
     let number = float(number)?;
     Ok(Value::Float64(if number == 0.0 || number.is_nan() { number } else { number.signum() }))
 }
 
-fn div(given: &Given<'_>) -> Result<Value<'static>> {
-    let [number, by] = given.values else { return Err(not_a_number()) };
-    let (number, by) = (decimal(number)?, decimal(by)?);
-    if by.is_zero() {
-        return Err(QueryError::DivisionByZero);
-    }
-    // By way of what is left: a quotient is rounded, and might reach the next whole number.
-    let rest = number.checked_rem(by);
-    let whole = rest.and_then(|rest| (number - rest).checked_div(by));
-    let whole =
-        whole.ok_or_else(|| QueryError::refused("22003", "value overflows numeric format"))?;
-    Ok(Value::Decimal(whole.round()))
+fn series_type(given: &[ColumnType]) -> ColumnType {
+    let is_known = given.contains(&ColumnType::Stored(DataType::Numeric(None)));
+    ColumnType::Array(if is_known { DataType::Numeric(None) } else { WHOLE })
 }
 
-/// The type of whole numbers that both have, or `numeric` with the digits of both.
+/// Most elements of a series.
+const SERIES_MAX: usize = 10_000_000;
+
+/// The numbers from one to another, as an array.
+fn series(given: &Given<'_>) -> Result<Value<'static>> {
+    let number = |at: usize| given.values.get(at).and_then(Value::as_numeric);
+    let (Some(from), Some(to)) = (number(0), number(1)) else { return Err(not_a_number()) };
+    let step = number(2).map_or_else(|| Numeric::from(1i64), Cow::into_owned);
+    let refused = |message: String| Err(QueryError::refused("22023", message));
+    for (number, name) in [(&*from, "start"), (&*to, "stop"), (&step, "step size")] {
+        if number.scale().is_none() {
+            let what = if *number == Numeric::NaN { "NaN" } else { "infinity" };
+            let name = if name == "step size" { name.to_owned() } else { format!("{name} value") };
+            return refused(format!("{name} cannot be {what}"));
+        }
+    }
+    if step.is_zero() {
+        return refused("step size cannot equal zero".to_owned());
+    }
+    let past = if step.sign() == Some(Ordering::Less) { Ordering::Less } else { Ordering::Greater };
+    let (mut number, mut written) = (from.into_owned(), Vec::new());
+    while number.compare(&to) != past {
+        if written.len() == SERIES_MAX {
+            let message = "a series of so many numbers is not supported".to_owned();
+            return Err(QueryError::NotSupported { message });
+        }
+        written.push(number.to_string());
+        number = number.plus(&step)?;
+    }
+    Ok(write_array(written.iter().map(|number| Some(number.as_str()))).into())
+}
+
+/// What is of exact numbers is put in the place of these once all types are known.
+fn of_numerics(_: &Given<'_>) -> Result<Value<'static>> {
+    Err(not_a_number())
+}
+
+/// The type of whole numbers that both have, or `numeric`.
 fn divided_alike(given: &[ColumnType]) -> ColumnType {
-    let scale = |given: &ColumnType| match given {
-        ColumnType::Stored(DataType::Decimal { scale, .. }) => Some(*scale),
-        _ => None,
-    };
     let is_small =
         |given: &ColumnType| matches!(given, ColumnType::Stored(DataType::Int16 | DataType::Int32));
-    match given.iter().filter_map(scale).max() {
-        Some(scale) => DataType::Decimal { precision: 28, scale }.into(),
-        None if given.iter().all(is_small) => DataType::Int32.into(),
-        None => DataType::Int64.into(),
+    match given.iter().any(is_numeric) {
+        true => WHOLE.into(),
+        false if given.iter().all(is_small) => DataType::Int32.into(),
+        false => DataType::Int64.into(),
     }
 }
 
@@ -131,8 +144,7 @@ fn gcd(given: &Given<'_>) -> Result<Value<'static>> {
     if let (Some(one), Some(other)) = (one.as_i64(), other.as_i64()) {
         return whole(divisor(one.into(), other.into()), divided_alike(given.types));
     }
-    let (one, other) = (decimal(one)?, decimal(other)?);
-    Ok(Value::Decimal(decimal_divisor(one, other)))
+    Err(not_a_number())
 }
 
 /// The least common multiple.
@@ -146,26 +158,11 @@ fn lcm(given: &Given<'_>) -> Result<Value<'static>> {
         };
         return whole(multiple, divided_alike(given.types));
     }
-    let (one, other) = (decimal(one)?, decimal(other)?);
-    let divisor = decimal_divisor(one, other);
-    if divisor.is_zero() {
-        return Ok(Value::Decimal(divisor));
-    }
-    let multiple = one.checked_div(divisor).and_then(|part| part.checked_mul(other));
-    let multiple =
-        multiple.ok_or_else(|| QueryError::refused("22003", "value overflows numeric format"))?;
-    Ok(Value::Decimal(multiple.abs()))
+    Err(not_a_number())
 }
 
 fn divisor(mut one: i128, mut other: i128) -> i128 {
     while other != 0 {
-        (one, other) = (other, one % other);
-    }
-    one.abs()
-}
-
-fn decimal_divisor(mut one: Decimal, mut other: Decimal) -> Decimal {
-    while !other.is_zero() {
         (one, other) = (other, one % other);
     }
     one.abs()
@@ -260,31 +257,23 @@ fn width_bucket(given: &Given<'_>) -> Result<Value<'static>> {
     if count >= i64::from(i32::MAX) {
         return Err(QueryError::refused("22003", "integer out of range"));
     }
-    let is_exact = given.types[..3].iter().any(is_numeric)
-        && given.values[..3].iter().all(|value| decimal(value).is_ok());
-    let bucket = if is_exact {
-        let (number, low, high) = (decimal(number)?, decimal(low)?, decimal(high)?);
-        let place = |number: Decimal, low: Decimal, high: Decimal| {
-            let place = (number - low).checked_mul(count.into())?.checked_div(high - low)?;
-            i64::try_from(place.floor().mantissa()).ok()
-        };
-        bucket(number, low, high, count, place)?
-    } else {
-        let (number, low, high) = (float(number)?, float(low)?, float(high)?);
-        if number.is_nan() || !low.is_finite() || !high.is_finite() {
-            return Err(QueryError::refused(
-                "2201G",
-                "operand, lower bound, and upper bound cannot be NaN",
-            ));
-        }
-        let place = |number: f64, low: f64, high: f64| {
-            #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-            let place = (number - low) / (high - low) * count as f64;
-            #[expect(clippy::cast_possible_truncation, reason = "below the count")]
-            Some(place.floor() as i64)
-        };
-        bucket(number, low, high, count, place)?
+    let (number, low, high) = (float(number)?, float(low)?, float(high)?);
+    if number.is_nan() || low.is_nan() || high.is_nan() {
+        return Err(QueryError::refused(
+            "2201G",
+            "operand, lower bound, and upper bound cannot be NaN",
+        ));
+    }
+    if !low.is_finite() || !high.is_finite() {
+        return Err(QueryError::refused("2201G", "lower and upper bounds must be finite"));
+    }
+    let place = |number: f64, low: f64, high: f64| {
+        #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+        let place = (number - low) / (high - low) * count as f64;
+        #[expect(clippy::cast_possible_truncation, reason = "below the count")]
+        Some(place.floor() as i64)
     };
+    let bucket = bucket(number, low, high, count, place)?;
     Ok(bucket.and_then(|bucket| i32::try_from(bucket).ok()).map_or(Value::Null, Value::Int32))
 }
 

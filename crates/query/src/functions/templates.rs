@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
-use onrush::{DataType, Decimal, Value};
+use onrush::{DataType, Numeric, Value};
 
 use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
@@ -13,10 +13,10 @@ use crate::pattern::{
 };
 use crate::style::current;
 use crate::timestamp::civil;
-use crate::types::{ColumnType, NUMERIC_SCALE};
+use crate::types::ColumnType;
 
-/// Digits of what `to_number` reads.
-const NUMBER: DataType = DataType::Decimal { precision: 28, scale: NUMERIC_SCALE.unsigned_abs() };
+/// What `to_number` makes while a statement is read.
+const NUMBER: DataType = DataType::Decimal { precision: 28, scale: 10 };
 
 /// Those that statements call by name.
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
@@ -36,18 +36,29 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             _ => Err(wrong_types("to_date")),
         }),
         function("to_timestamp", DataType::TimestampTz, to_timestamp),
-        function("to_number", NUMBER, |given| match given {
-            [Value::Text(written), Value::Text(pattern)] => {
-                Ok(Value::Decimal(read_number(pattern, written)?))
-            }
-            _ => Err(wrong_types("to_number")),
-        }),
+        number_reader(NUMBER),
     ]
+}
+
+/// `to_number`, when all types are known.
+pub(crate) fn to_number() -> Arc<ScalarUDF> {
+    number_reader(DataType::Numeric(None))
+}
+
+fn number_reader(returns: DataType) -> Arc<ScalarUDF> {
+    let read = |given: &[Value<'_>]| match given {
+        [Value::Text(written), Value::Text(pattern)] => {
+            Ok(Value::Numeric(read_number(pattern, written)?))
+        }
+        [_, Value::Null] | [Value::Null, _] => Ok(Value::Null),
+        _ => Err(wrong_types("to_number")),
+    };
+    SystemFunction::fallible("to_number", returns.into(), read).immutable().into_udf()
 }
 
 fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
     let [value, Value::Text(pattern)] = given else { return Err(wrong_types("to_char")) };
-    let number = |number: Decimal| write_number(pattern, number).map(Value::from);
+    let number = |number: &Numeric| write_number(pattern, number).map(Value::from);
     let timestamp = |timestamp: Broken<'_>| write_timestamp(pattern, &timestamp).map(Value::from);
     let with_zone = |micros: i64| {
         let offsets = current().zone.offsets(micros)?;
@@ -58,13 +69,10 @@ fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
         Value::Timestamp(micros) => timestamp(Broken::timestamp(*micros, None)?),
         Value::TimestampTz(micros) => with_zone(*micros),
         Value::Date(days) => with_zone(current().zone.utc_of(i64::from(*days) * MICROS_PER_DAY)?),
-        Value::Int16(value) => number((*value).into()),
-        Value::Int32(value) => number((*value).into()),
-        Value::Int64(value) => number((*value).into()),
-        Value::Decimal(value) => number(*value),
-        Value::Float32(value) => number(decimal(f64::from(*value))?),
-        Value::Float64(value) => number(decimal(*value)?),
         Value::Interval(interval) => timestamp(Broken::interval(*interval)),
+        Value::Float32(value) => number(&Numeric::from_f32(*value)),
+        Value::Float64(value) => number(&Numeric::from_f64(*value)),
+        value if let Some(value) = value.as_numeric() => number(&value),
         _ => Err(wrong_types("to_char")),
     }
 }
@@ -81,7 +89,7 @@ fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
         [Value::Int64(seconds)] => *seconds as f64,
         [Value::Float32(seconds)] => f64::from(*seconds),
         [Value::Float64(seconds)] => *seconds,
-        [Value::Decimal(seconds)] => seconds.to_string().parse().unwrap_or(f64::NAN),
+        [number] if let Some(seconds) = number.as_numeric() => seconds.to_f64(),
         _ => return Err(wrong_types("to_timestamp")),
     };
     // What is too large or no number ends at a limit or at zero there.
@@ -94,11 +102,6 @@ fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
             Err(QueryError::refused("22008", message))
         }
     }
-}
-
-fn decimal(number: f64) -> Result<Decimal> {
-    let message = || format!("{number} cannot be written by a pattern");
-    Decimal::try_from(number).map_err(|_| QueryError::OutOfRange { message: message() })
 }
 
 fn wrong_types(function: &str) -> QueryError {

@@ -51,11 +51,12 @@ pub(crate) fn type_name(column: ColumnType) -> String {
         }
         ColumnType::Stored(stored) => match stored.unrounded() {
             DataType::Float64 => "double precision",
-            DataType::Decimal { .. } => "numeric",
+            DataType::Decimal { .. } | DataType::Numeric(_) => "numeric",
             DataType::Char(_) => "character",
             DataType::Varchar(_) => "character varying",
             DataType::Bytes => "bytea",
             DataType::Time => "time without time zone",
+            DataType::TimeTz => "time with time zone",
             DataType::Timestamp => "timestamp without time zone",
             DataType::TimestampTz => "timestamp with time zone",
             other => return other.to_string(),

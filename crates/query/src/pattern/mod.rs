@@ -37,7 +37,7 @@ mod tests {
         ) {
             let timestamp = Broken::timestamp(micros, Some((0, "UTC"))).expect("a moment");
             let _ = write_timestamp(&pattern, &timestamp);
-            let _ = write_number(&pattern, Decimal::new(units, scale));
+            let _ = write_number(&pattern, &Decimal::new(units, scale).into());
             let _ = read_date(&pattern, &text);
             let _ = read_timestamp(&pattern, &text);
             let _ = read_number(&pattern, &text);

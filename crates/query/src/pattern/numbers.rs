@@ -1,6 +1,8 @@
 //! Numbers by a pattern, `9,999.00`, and numbers out of text by one.
 
-use onrush::Decimal;
+use std::cmp::Ordering;
+
+use onrush::Numeric;
 
 use super::not_supported;
 use crate::error::{QueryError, Result};
@@ -126,13 +128,15 @@ fn quoted(rest: &str) -> (String, usize) {
 ///
 /// # Errors
 /// Words that are not understood.
-pub(crate) fn write_number(pattern: &str, number: Decimal) -> Result<String> {
+pub(crate) fn write_number(pattern: &str, number: &Numeric) -> Result<String> {
     let pattern = Pattern::parse(pattern)?;
-    let places = u32::try_from(pattern.fraction).unwrap_or(u32::MAX).min(28);
-    let strategy = rust_decimal::RoundingStrategy::MidpointAwayFromZero;
-    let rounded = number.round_dp_with_strategy(places, strategy);
-    let is_negative = rounded.is_sign_negative() && !rounded.is_zero();
-    let digits = rounded.abs().to_string();
+    if number.scale().is_none() {
+        let message = format!("to_char of {number} is not supported");
+        return Err(QueryError::NotSupported { message });
+    }
+    let rounded = number.rounded(i32::try_from(pattern.fraction).unwrap_or(i32::MAX));
+    let is_negative = rounded.sign() == Some(Ordering::Less);
+    let digits = rounded.size().to_string();
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
     let fraction = format!("{fraction:0<width$}", width = pattern.fraction);
     let is_too_long = whole.len() > pattern.whole && whole != "0";
@@ -233,7 +237,7 @@ fn last_of_fraction(pattern: &Pattern, fraction: &str) -> usize {
 ///
 /// # Errors
 /// Text without digits; words that are not understood.
-pub(crate) fn read_number(pattern: &str, written: &str) -> Result<Decimal> {
+pub(crate) fn read_number(pattern: &str, written: &str) -> Result<Numeric> {
     let pattern = Pattern::parse(pattern)?;
     let is_negative = written.contains(['-', '<']);
     let (mut whole, mut fraction, mut is_behind) = (String::new(), String::new(), false);
@@ -247,9 +251,9 @@ pub(crate) fn read_number(pattern: &str, written: &str) -> Result<Decimal> {
         }
     }
     let digits = format!("{whole}.{fraction}");
-    let number = Decimal::from_str_exact(digits.trim_end_matches('.'));
+    let number = digits.trim_end_matches('.').parse::<Numeric>();
     let number = number.map_err(|_| QueryError::BadText {
         message: format!("invalid input syntax for type numeric: \"{written}\""),
     })?;
-    Ok(if is_negative { -number } else { number })
+    Ok(if is_negative { number.negated() } else { number })
 }

@@ -22,7 +22,7 @@ use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use onrush::{DataType, Value};
+use onrush::{DataType, TimeTz, Value};
 
 use crate::error::Result;
 use crate::interval::MICROS_PER_DAY;
@@ -177,6 +177,19 @@ impl JoinSetTracer for Heirs {
 /// What is out of the range of the type.
 pub fn coerce_timestamp(value: &Value<'_>, to: DataType) -> Result<Option<Value<'static>>> {
     let zone = &current().zone;
+    match (value, to) {
+        (Value::TimeTz(time), DataType::Time) => return Ok(Some(Value::Time(time.micros))),
+        (Value::Time(micros), DataType::TimeTz) => {
+            let offset_seconds = zone.offsets(crate::datetime::now_micros())?.seconds;
+            return Ok(Some(Value::TimeTz(TimeTz { micros: *micros, offset_seconds })));
+        }
+        (Value::TimestampTz(micros), DataType::TimeTz) => {
+            let offset_seconds = zone.offsets(*micros)?.seconds;
+            let micros = zone.local(*micros)?.rem_euclid(MICROS_PER_DAY);
+            return Ok(Some(Value::TimeTz(TimeTz { micros, offset_seconds })));
+        }
+        _ => {}
+    }
     let local = match value {
         Value::Date(days) => i64::from(*days) * MICROS_PER_DAY,
         Value::Timestamp(micros) => *micros,

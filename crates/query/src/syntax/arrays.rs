@@ -84,6 +84,9 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
                 }
                 vec![call_of(array, given)]
             }
+            "generate_series" if given.iter().any(sets::is_numeric) => {
+                vec![call_of(sets::NUMERIC_SERIES, given)]
+            }
             "generate_series" if given.iter().any(is_computed) => vec![call_of(&name, given)],
             "generate_series" => return name_column(alias, &name),
             _ => return,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, Query, SelectItem, VisitMut, VisitorMut,
+    ObjectName, Query, SelectItem, Value, VisitMut, VisitorMut,
 };
 
 use super::call;
@@ -76,6 +76,7 @@ impl VisitorMut for Unfolder {
             }
             let array = match array_of(name) {
                 Some((array, _)) => array,
+                None if name == "generate_series" && has_numeric(function) => NUMERIC_SERIES,
                 None if name == "generate_series" => "generate_series",
                 None => return ControlFlow::Continue(()),
             };
@@ -89,6 +90,31 @@ impl VisitorMut for Unfolder {
             };
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The function of a series of numerics.
+pub(super) const NUMERIC_SERIES: &str = "numeric_series";
+
+fn has_numeric(call: &Function) -> bool {
+    let FunctionArguments::List(list) = &call.args else { return false };
+    list.args.iter().any(|given| match given {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => is_numeric(given),
+        _ => false,
+    })
+}
+
+/// Whether it is a `numeric` as it is written.
+pub(super) fn is_numeric(written: &Expr) -> bool {
+    match written {
+        Expr::Value(value) => {
+            matches!(&value.value, Value::Number(digits, _) if digits.contains(['.', 'e', 'E']))
+        }
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_numeric(expr),
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_))
+        }
+        _ => false,
     }
 }
 

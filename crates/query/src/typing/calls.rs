@@ -6,10 +6,11 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::functions::unicode::rpad;
-use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition};
 use onrush::DataType;
+
+use super::numerics;
 
 use crate::error::QueryError;
 use crate::functions::{
@@ -17,6 +18,7 @@ use crate::functions::{
     octet_length, real_deviation, real_sum, round_to_even, text_function,
 };
 use crate::interval::{of_arrow, parse_interval};
+use crate::numeric::is_numeric;
 use crate::types::{ColumnType, column_type};
 
 /// A logarithm of numbers above zero; of others DataFusion makes what is no number.
@@ -34,24 +36,6 @@ pub(super) fn logarithm(mut call: ScalarFunction) -> Result<Expr> {
         *given = Expr::ScalarFunction(ScalarFunction::new_udf(positive.clone(), number));
     }
     Ok(Expr::ScalarFunction(call))
-}
-
-/// A numeric that is made whole has no digits after the point.
-pub(super) fn whole(call: ScalarFunction, schema: &DFSchema) -> Expr {
-    let precision = match call.args.as_slice() {
-        [of] => match of.get_type(schema) {
-            Ok(ArrowType::Decimal128(precision, scale)) if scale > 0 => Some(precision),
-            _ => None,
-        },
-        _ => None,
-    };
-    let call = Expr::ScalarFunction(call);
-    match precision {
-        Some(precision) => {
-            Expr::Cast(Cast::new(Box::new(call), ArrowType::Decimal128(precision, 0)))
-        }
-        None => call,
-    }
 }
 
 /// `round(double precision)`.
@@ -136,26 +120,14 @@ pub(super) fn sum(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<Aggre
     None
 }
 
-/// An average of whole numbers or of `numeric` is a `numeric`: the function for that, or DataFusion's own.
-pub(super) fn average(
-    arguments: &mut [Expr],
-    schema: &DFSchema,
-    is_distinct: bool,
-) -> Arc<AggregateUDF> {
-    let [number] = arguments else { return avg_udaf() };
-    let is_number = number.get_type(schema).is_ok_and(|own| as_numeric(number, &own));
-    if !is_number {
-        return avg_udaf();
+/// An average of whole numbers or of `numeric` is a `numeric`: the function for it.
+pub(super) fn average(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
+    let [number] = arguments else { return None };
+    let own = number.get_type(schema).ok()?;
+    if !as_numeric(number, &own) {
+        return None;
     }
-    if is_distinct {
-        // DataFusion's own has four digits more.
-        if let Ok(ArrowType::Decimal128(_, ..12)) = number.get_type(schema) {
-            let wide = ArrowType::Decimal128(34, 12);
-            *number = Expr::Cast(Cast::new(Box::new(std::mem::take(number)), wide));
-        }
-        return avg_udaf();
-    }
-    numeric_average()
+    Some(numeric_average())
 }
 
 /// A whole number as `numeric`; whether it is one now.
@@ -191,14 +163,22 @@ pub(super) fn deviation(
 /// column; `nth_value` counts from 1.
 pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     let name = window.fun.name().to_owned();
+    let params = &mut window.params;
+    if let Some(own) = numerics::sum_of(&name, &params.args, params.distinct, schema)? {
+        params.distinct = false;
+        window.fun = WindowFunctionDefinition::AggregateUDF(own);
+        return Ok(());
+    }
     match (name.as_str(), window.params.args.as_mut_slice()) {
         ("lead" | "lag", [value, _, other]) => {
             let (Ok(own), Ok(given)) = (value.get_type(schema), other.get_type(schema)) else {
                 return Ok(());
             };
+            if is_numeric(&own) || is_numeric(&given) {
+                return numerics::together([value, other], schema);
+            }
             let wider = match given {
                 _ if !own.is_integer() => return Ok(()),
-                ArrowType::Decimal128(_, scale) => ArrowType::Decimal128(38, scale),
                 ArrowType::Float32 | ArrowType::Float64 => ArrowType::Float64,
                 _ => return Ok(()),
             };
@@ -213,8 +193,9 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
             Ok(())
         }
         ("avg", arguments) => {
-            let own = average(arguments, schema, window.params.distinct);
-            window.fun = WindowFunctionDefinition::AggregateUDF(own);
+            if let Some(own) = average(arguments, schema) {
+                window.fun = WindowFunctionDefinition::AggregateUDF(own);
+            }
             Ok(())
         }
         ("stddev" | "stddev_pop" | "var" | "var_pop", arguments) => {

@@ -9,15 +9,16 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::DataType;
 
-use super::{call, intervals, read};
+use super::{call, intervals, numerics, read};
 use crate::error::QueryError;
 use crate::functions::{parse_function, read_interval, round_to_even, text_function};
+use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, arrow_type, column_type, field};
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
 use crate::values::scalar;
 
-/// A cast as PostgreSQL makes it.
-pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
+/// A cast that reads, writes and rounds as PostgreSQL does.
+pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let to = cast.field.data_type().clone();
     let from = match cast.expr.get_type(schema) {
         Ok(from) => from,
@@ -25,6 +26,9 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     };
     if let ColumnType::Stored(rounded @ DataType::Rounded(..)) = column_type(&cast.field) {
         return rounded_cast(cast, &from, rounded, schema);
+    }
+    if let Some(cast) = numerics::cast_to_number(&cast, &from)? {
+        return Ok(cast);
     }
     let is_text = |arrow: &ArrowType| {
         matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
@@ -48,6 +52,7 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | DataType::Timestamp
                     | DataType::TimestampTz
                     | DataType::Time
+                    | DataType::TimeTz
                     | DataType::Date
             );
             if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
@@ -58,7 +63,8 @@ pub(super) fn rewritten(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         (_, true) => {
             let is_own = matches!(
                 from,
-                ArrowType::FixedSizeBinary(16)
+                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES)
+                    | numeric::ANY
                     | ArrowType::Binary
                     | ArrowType::Float32
                     | ArrowType::Float64
@@ -131,9 +137,7 @@ fn rounded_cast(
     let plain = ColumnType::Stored(rounded.unrounded());
     let given = match *from == arrow_type(plain) {
         true => *cast.expr,
-        false => {
-            rewritten(Cast { expr: cast.expr, field: Arc::new(field("", plain, true)) }, schema)?
-        }
+        false => typed(Cast { expr: cast.expr, field: Arc::new(field("", plain, true)) }, schema)?,
     };
     Ok(call(parse_function(rounded), vec![given]))
 }

@@ -18,10 +18,10 @@ use onrush::DataType;
 use super::call;
 use crate::error::QueryError;
 use crate::functions::{
-    between, divided, extreme_interval, interval_aggregate, interval_of_time, named, span,
-    time_of_interval, times,
+    between, date_at_time, divided, extreme_interval, interval_aggregate, interval_of_time, named,
+    span, time_as, time_of_interval, time_tz_moved, times,
 };
-use crate::types::{ColumnType, arrow_type};
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type};
 
 /// Plans an operator that has an interval on a side, or gives one.
 pub(super) fn planned(
@@ -38,6 +38,17 @@ pub(super) fn planned(
         | (Kind::Date, Op::Minus, Kind::Timestamp) => {
             let [one, other] = in_utc([one, other], schema)?;
             call(between(), vec![one, other])
+        }
+        (Kind::TimeTz, Op::Plus | Op::Minus, Kind::Interval) => {
+            call(time_tz_moved(*op == Op::Minus), vec![one, other])
+        }
+        (Kind::Interval, Op::Plus, Kind::TimeTz) => call(time_tz_moved(false), vec![other, one]),
+        (Kind::Date, Op::Plus, Kind::TimeTz) => call(date_at_time(), vec![one, other]),
+        (Kind::TimeTz, Op::Plus, Kind::Date) => call(date_at_time(), vec![other, one]),
+        (Kind::TimeTz, Op::Plus, Kind::TimeTz) => {
+            let name = "time with time zone";
+            let message = format!("operator does not exist: {name} + {name}");
+            return Err(QueryError::refused("42883", message).into());
         }
         (Kind::Time, Op::Plus, Kind::Time) => {
             let name = "time without time zone";
@@ -145,6 +156,13 @@ pub(super) fn cast(from: &ArrowType, to: &ArrowType) -> Option<Arc<ScalarUDF>> {
     match (from, to) {
         (ArrowType::Interval(_), ArrowType::Time64(_)) => Some(time_of_interval()),
         (ArrowType::Time64(_), ArrowType::Interval(_)) => Some(interval_of_time()),
+        (ArrowType::FixedSizeBinary(TIME_TZ_BYTES), ArrowType::Time64(_)) => {
+            Some(time_as(DataType::Time))
+        }
+        (
+            ArrowType::Time64(_) | ArrowType::Timestamp(_, Some(_)),
+            ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
+        ) => Some(time_as(DataType::TimeTz)),
         _ => None,
     }
 }
@@ -157,6 +175,7 @@ pub(super) fn not_supported(what: &str) -> DataFusionError {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Interval,
+    TimeTz,
     Time,
     Timestamp,
     Date,
@@ -169,6 +188,7 @@ impl Kind {
         match expression.get_type(schema) {
             Ok(ArrowType::Interval(_)) => Kind::Interval,
             Ok(ArrowType::Time64(_)) => Kind::Time,
+            Ok(ArrowType::FixedSizeBinary(TIME_TZ_BYTES)) => Kind::TimeTz,
             Ok(ArrowType::Timestamp(..)) => Kind::Timestamp,
             Ok(ArrowType::Date32) => Kind::Date,
             Ok(other) if other.is_numeric() => Kind::Number,

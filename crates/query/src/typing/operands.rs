@@ -6,9 +6,8 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::{call, narrow};
-use crate::functions::{
-    LIBRARY_PATTERN, SIMILAR_PATTERN, library_pattern, named, product, quotient, quotient_of_scale,
-};
+use crate::functions::{LIBRARY_PATTERN, SIMILAR_PATTERN, library_pattern, named};
+use crate::numeric::is_numeric;
 
 /// Gives both sides the types that they have in PostgreSQL.
 pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
@@ -72,7 +71,11 @@ fn narrow_operand(binary: &mut BinaryExpr, schema: &DFSchema) {
 /// their digits, a float would lose what makes it small or large.
 pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
     let is_float = other.get_type(schema).is_ok_and(|other| other.is_floating());
-    if !is_float || !numeric.get_type(schema).is_ok_and(|own| own.is_decimal()) {
+    if !is_float || !numeric.get_type(schema).is_ok_and(|own| is_numeric(&own)) {
+        return Ok(());
+    }
+    if numeric.get_type(schema)? == crate::numeric::ANY {
+        *numeric = super::numerics::as_float(std::mem::take(numeric));
         return Ok(());
     }
     *numeric = match &*numeric {
@@ -97,82 +100,6 @@ pub(super) fn floats_together<'e>(
         return Ok(());
     };
     several.iter_mut().try_for_each(|one| float_beside(one, &float, schema))
-}
-
-/// Digits behind the point up to which a product is exact.
-const PRODUCT_SCALE_MAX: i16 = 20;
-
-/// A division of numerics, or of one and a whole number; a product of numerics with many digits.
-pub(super) fn rounded(binary: BinaryExpr, schema: &DFSchema) -> Expr {
-    let types = (binary.left.get_type(schema), binary.right.get_type(schema));
-    let (Ok(left), Ok(right)) = types else { return Expr::BinaryExpr(binary) };
-    let scale = |of: &ArrowType| match of {
-        ArrowType::Decimal128(_, scale) => i16::from(*scale),
-        _ => 0,
-    };
-    let function = match binary.op {
-        Operator::Divide if left.is_decimal() || right.is_decimal() => {
-            match quotient_scale(&binary.left, &binary.right) {
-                Some(scale) => quotient_of_scale(scale),
-                None => quotient(),
-            }
-        }
-        Operator::Multiply if scale(&left) + scale(&right) > PRODUCT_SCALE_MAX => product(),
-        _ => return Expr::BinaryExpr(binary),
-    };
-    match (as_decimal(&binary.left, &left), as_decimal(&binary.right, &right)) {
-        (Some(left), Some(right)) => call(function, vec![left, right]),
-        _ => Expr::BinaryExpr(binary),
-    }
-}
-
-/// What a constant is, and how many of its digits stand behind the point.
-fn constant(expression: &Expr) -> Option<(i128, i8)> {
-    match expression {
-        Expr::Literal(ScalarValue::Decimal128(Some(value), _, scale), _) => Some((*value, *scale)),
-        Expr::Literal(ScalarValue::Int64(Some(value)), _) => Some(((*value).into(), 0)),
-        Expr::Literal(ScalarValue::Int32(Some(value)), _) => Some(((*value).into(), 0)),
-        Expr::Cast(cast) => constant(&cast.expr)
-            .filter(|_| matches!(cast.field.data_type(), ArrowType::Decimal128(_, 0))),
-        _ => None,
-    }
-}
-
-/// The place of the first of the digits that PostgreSQL computes with, each of four decimal ones, counted from the
-/// point, and the digit.
-fn first_digit((value, scale): (i128, i8)) -> Option<(i32, u128)> {
-    let behind = u32::try_from(scale).ok()?.div_ceil(4);
-    let zeros = behind * 4 - u32::try_from(scale).ok()?;
-    let mut rest = value.unsigned_abs().checked_mul(10u128.checked_pow(zeros)?)?;
-    let mut place = -i32::try_from(behind).ok()?;
-    if rest == 0 {
-        return Some((0, 0));
-    }
-    while rest >= 10_000 {
-        rest /= 10_000;
-        place += 1;
-    }
-    Some((place, rest))
-}
-
-/// The digits behind the point of a quotient of constants.
-fn quotient_scale(of: &Expr, by: &Expr) -> Option<i8> {
-    let (of, by) = (constant(of)?, constant(by)?);
-    let ((of_place, of_digit), (by_place, by_digit)) = (first_digit(of)?, first_digit(by)?);
-    let place = of_place - by_place - i32::from(of_digit <= by_digit);
-    let scale = (16 - place * 4).max(of.1.into()).max(by.1.into()).clamp(0, 28);
-    i8::try_from(scale).ok()
-}
-
-pub(super) fn as_decimal(number: &Expr, own: &ArrowType) -> Option<Expr> {
-    match own {
-        ArrowType::Decimal128(..) => Some(number.clone()),
-        whole if whole.is_integer() => {
-            let decimal = ArrowType::Decimal128(19, 0);
-            Some(Expr::Cast(Cast::new(Box::new(number.clone()), decimal)))
-        }
-        _ => None,
-    }
 }
 
 /// A date with an interval is a moment: the interval may have hours.

@@ -19,6 +19,9 @@ pub fn time_type(written: &SqlType) -> Option<DataType> {
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             (Clock::Time, digits)
         }
+        SqlType::Time(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            (Clock::TimeTz, digits)
+        }
         SqlType::Interval { fields, precision } => {
             (Clock::Interval(fields.as_ref().map(fields_of_type).unwrap_or_default()), precision)
         }

@@ -214,6 +214,10 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             DataType::Decimal { precision, scale } => {
                 (Value::Null, number(i32::from(precision)), number(i32::from(scale)))
             }
+            DataType::Numeric(Some((precision, scale))) => {
+                // As PostgreSQL has it of a scale below zero.
+                (Value::Null, number(i32::from(precision)), number(i32::from(scale) & 0x7FF))
+            }
             DataType::Int16 => (Value::Null, number(16), number(0)),
             DataType::Int32 => (Value::Null, number(32), number(0)),
             DataType::Int64 => (Value::Null, number(64), number(0)),
@@ -260,9 +264,11 @@ fn digits_of_seconds(data_type: DataType) -> Option<i32> {
     match data_type {
         DataType::Rounded(_, digits) => Some(digits.map_or(6, i32::from)),
         DataType::Date => Some(0),
-        DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
-            Some(6)
-        }
+        DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Interval => Some(6),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! Numbers and names of things.
 
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table, TableDefinition,
-    Value,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Numeric, Table,
+    TableDefinition, Value,
 };
 use onrush_query::ColumnType;
 use postgres_types::{Kind, Type};
@@ -237,7 +237,10 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
     }
     let modifier = modifier - 4;
     Some(match Type::from_oid(oid)? {
-        Type::NUMERIC => format!("numeric({},{})", modifier >> 16, modifier & 0xFFFF),
+        Type::NUMERIC => {
+            let scale = ((modifier & 0x7FF) ^ 0x400) - 0x400;
+            format!("numeric({},{scale})", modifier >> 16 & 0xFFFF)
+        }
         Type::VARCHAR | Type::BPCHAR => format!("{plain}({modifier})"),
         _ => plain,
     })
@@ -290,9 +293,11 @@ pub(super) fn generated_as(definition: &TableDefinition, column: usize) -> Optio
 fn constant(value: &Value<'_>, data_type: DataType) -> String {
     match value {
         Value::Boolean(value) => value.to_string(),
-        Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
-            value.to_string()
-        }
+        Value::Int16(_)
+        | Value::Int32(_)
+        | Value::Int64(_)
+        | Value::Decimal(_)
+        | Value::Numeric(Numeric::Finite(..)) => value.to_string(),
         Value::Text(text) => format!("'{}'::{}", text.replace('\'', "''"), plain(data_type)),
         other => format!("'{other}'::{}", plain(data_type)),
     }

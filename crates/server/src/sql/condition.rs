@@ -4,7 +4,7 @@ use onrush::{DataType, TableDefinition, Value};
 use sqlparser::ast::{BinaryOperator, CastKind, Expr, Ident, UnaryOperator, Value as Literal};
 
 use super::names;
-use super::operand::{Operand, Parameters, any_numeric};
+use super::operand::{Operand, Parameters};
 use crate::error::{Result, SqlError, state};
 use crate::values;
 
@@ -89,8 +89,8 @@ fn to_compare(
         },
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
             let through = match super::create::data_type("the cast", data_type) {
-                Ok(through) if !any_numeric(data_type) => through,
-                _ => return Ok(None),
+                Ok(through) => through,
+                Err(_) => return Ok(None),
             };
             Ok(match Operand::if_simple(expr, through, parameters)? {
                 Some(Operand::Constant(value)) => constant(values::key(value, target)?),
@@ -113,10 +113,10 @@ fn to_compare(
 
 /// A number as a column of this type has it.
 fn number(written: &str, target: DataType) -> Result<Option<Value<'static>>> {
-    let widest = DataType::Decimal { precision: 28, scale: 0 };
+    let widest = DataType::Numeric(None);
     let is_whole = matches!(target, DataType::Int16 | DataType::Int32 | DataType::Int64);
     Ok(match target {
-        DataType::Decimal { .. } => values::constant_key(written, target)?,
+        DataType::Decimal { .. } | DataType::Numeric(_) => values::constant_key(written, target)?,
         _ if is_whole => match values::constant_key(written, widest) {
             Ok(Some(value)) => values::key(value, target)?,
             Ok(None) | Err(_) => None,

@@ -379,19 +379,18 @@ fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
 
 /// The type of a column or a cast; `place` says where, for messages.
 pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType> {
+    use ast::DataType::{Dec, Decimal, Numeric};
     if let Some(data_type) = onrush_query::time_type(written) {
         return Ok(data_type);
     }
+    if let Numeric(digits) | Decimal(digits) | Dec(digits) = written {
+        return Ok(onrush_query::declared_numeric(digits)?);
+    }
     let lower = written.to_string().to_lowercase();
     let instead = match lower.split('(').next().unwrap_or_default().trim() {
-        "numeric" | "decimal" | "dec" if !lower.contains('(') => {
-            "Give the digits in all and after the point: numeric(18,4)."
-        }
-        "time with time zone" | "timetz" => "Use timestamptz.",
         _ => onrush_types::data_type::TYPE_NAMES,
     };
     lower
-        .replacen("dec(", "decimal(", usize::from(lower.starts_with("dec(")))
         .parse()
         .map_err(|_| SqlError::not_supported(format!("the type {written} of {place}"), instead))
 }

@@ -167,12 +167,7 @@ impl Operand {
             Expr::Cast {
                 kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, ..
             } => {
-                let through = match (any_numeric(data_type), target) {
-                    (false, _) => super::create::data_type("the cast", data_type)?,
-                    // As many digits as the place has.
-                    (true, DataType::Decimal { .. }) => target,
-                    (true, _) => return Err(too_much(expression)),
-                };
+                let through = super::create::data_type("the cast", data_type)?;
                 match Operand::new(expr, through, parameters)? {
                     Operand::Parameter(index, _) => Ok(Operand::Parameter(index, target)),
                     Operand::Constant(value) => {
@@ -250,7 +245,7 @@ pub(crate) fn key_of<'b>(
     Ok(Some(key))
 }
 
-/// Whether it is `numeric` without a number of digits, which no column can be.
+/// Whether it is `numeric` without a number of digits.
 pub(super) fn any_numeric(data_type: &ast::DataType) -> bool {
     use ast::DataType::{Dec, Decimal, Numeric};
     use ast::ExactNumberInfo::None;

@@ -295,10 +295,7 @@ fn type_of(constant: &sqlparser::ast::Value) -> DataType {
         Literal::Boolean(_) => DataType::Boolean,
         Literal::Number(digits, _) if digits.parse::<i32>().is_ok() => DataType::Int32,
         Literal::Number(digits, _) if digits.parse::<i64>().is_ok() => DataType::Int64,
-        Literal::Number(digits, _) => {
-            let scale = digits.split_once('.').map_or(0, |(_, after)| after.len());
-            DataType::Decimal { precision: 28, scale: u8::try_from(scale).unwrap_or(28).min(28) }
-        }
+        Literal::Number(..) => DataType::Numeric(None),
         _ => DataType::Text,
     }
 }

@@ -4,10 +4,10 @@
 
 use std::borrow::Cow;
 
-use onrush::{DataType, Decimal, Interval, Uuid, Value};
+use onrush::{DataType, Decimal, Interval, TimeTz, Uuid, Value};
 use postgres_types::{FromSql, Kind, Type};
 
-use super::{array, coerce};
+use super::{array, coerce, numeric};
 use crate::error::{Result, SqlError, state};
 
 /// 2000-01-01, where PostgreSQL begins to count, in days since 1970-01-01.
@@ -47,7 +47,10 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::OID => Value::Int64(i64::from(u32::from_be_bytes(exactly(bytes)?))),
         Type::FLOAT4 => Value::Float32(f32::from_be_bytes(exactly(bytes)?)),
         Type::FLOAT8 => Value::Float64(f64::from_be_bytes(exactly(bytes)?)),
-        Type::NUMERIC => Value::Decimal(numeric(bytes)?),
+        Type::NUMERIC => match decimal(bytes) {
+            Some(number) => Value::Decimal(number),
+            None => Value::Numeric(numeric::read_binary(bytes)?),
+        },
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::UNKNOWN | Type::NAME | Type::JSON => {
             Value::Text(Cow::Borrowed(utf8(bytes)?))
         }
@@ -67,6 +70,14 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::TIME => Value::Time(i64::from_be_bytes(exactly(bytes)?)),
         Type::TIMESTAMP => Value::Timestamp(timestamp(bytes)?),
         Type::TIMESTAMPTZ => Value::TimestampTz(timestamp(bytes)?),
+        Type::TIMETZ => {
+            let [micros, west] = [bytes.get(..8), bytes.get(8..)].map(Option::unwrap_or_default);
+            let west = i32::from_be_bytes(exactly(west)?);
+            Value::TimeTz(TimeTz {
+                micros: i64::from_be_bytes(exactly(micros)?),
+                offset_seconds: west.checked_neg().ok_or_else(no_such_timestamp)?,
+            })
+        }
         Type::INTERVAL => {
             let [micros, days, months] =
                 [bytes.get(..8), bytes.get(8..12), bytes.get(12..)].map(Option::unwrap_or_default);
@@ -83,17 +94,21 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
     })
 }
 
-/// The library's decoder takes what is there; the digits are counted here first.
-fn numeric(bytes: &[u8]) -> Result<Decimal> {
-    let digits = bytes.first_chunk::<2>().map(|count| usize::from(u16::from_be_bytes(*count)));
-    if digits.is_none_or(|digits| bytes.len() != 8 + 2 * digits) {
-        return Err(SqlError::new(state::INVALID_BINARY, "a numeric parameter is malformed"));
-    }
-    let out_of_range = |error| {
-        SqlError::new(state::NUMERIC_OUT_OF_RANGE, format!("a numeric parameter: {error}"))
-            .with_hint("A numeric has up to 28 digits.")
-    };
-    Decimal::from_sql(&Type::NUMERIC, bytes).map_err(out_of_range)
+/// A number of few digits. The library's decoder takes what is there; the digits are counted here first.
+fn decimal(bytes: &[u8]) -> Option<Decimal> {
+    let (numbers, []) = bytes.as_chunks::<2>() else { return None };
+    let [count, place, _, scale, digits @ ..] = numbers else { return None };
+    let place = i16::from_be_bytes(*place);
+    let is_small =
+        (-6..6).contains(&place) && digits.len() <= 6 && u16::from_be_bytes(*scale) <= 28;
+    let is_whole = usize::from(u16::from_be_bytes(*count)) == digits.len();
+    // Digits after the point that are not shown are cut off elsewhere.
+    let behind = digits.len() as i64 - 1 - i64::from(place);
+    let is_shown = behind * 4 < i64::from(u16::from_be_bytes(*scale)) + 4;
+    let is_sound = digits.iter().all(|digit| u16::from_be_bytes(*digit) < 10_000);
+    (is_small && is_whole && is_shown && is_sound)
+        .then(|| Decimal::from_sql(&Type::NUMERIC, bytes).ok())
+        .flatten()
 }
 
 fn timestamp(bytes: &[u8]) -> Result<i64> {

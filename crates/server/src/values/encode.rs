@@ -5,8 +5,8 @@ use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 use postgres_types::{ToSql, Type};
 
-use super::array;
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
+use super::{array, numeric};
 use crate::error::{Result, SqlError, state};
 
 /// Appends the value in the binary form of its own type, or of the system's catalogue. NULL has none.
@@ -34,6 +34,7 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
             let internal = |error| SqlError::new(state::INTERNAL, format!("numeric: {error}"));
             value.to_sql(&Type::NUMERIC, out).map_err(internal)?;
         }
+        Value::Numeric(number) => numeric::write_binary(number, out),
         Value::Text(text) => {
             if column_type == ColumnType::Stored(DataType::Jsonb) {
                 out.put_u8(JSONB_VERSION);
@@ -45,6 +46,10 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         Value::Date(days) => out.put_i32(days - EPOCH_DAYS),
         Value::Time(micros) => out.put_i64(*micros),
         Value::Timestamp(micros) | Value::TimestampTz(micros) => out.put_i64(micros - EPOCH_MICROS),
+        Value::TimeTz(time) => {
+            out.put_i64(time.micros);
+            out.put_i32(-time.offset_seconds);
+        }
         Value::Interval(interval) => {
             out.put_i64(interval.micros);
             out.put_i32(interval.days);

@@ -32,10 +32,9 @@ pub(crate) fn key(value: Value<'_>, data_type: DataType) -> Result<Option<Value<
 /// As [`key`], of text that has the type of what it is compared with.
 pub(crate) fn constant_key(written: &str, data_type: DataType) -> Result<Option<Value<'_>>> {
     match data_type {
-        DataType::Decimal { .. } => match numeric::read(written) {
-            Some(number) => key(Value::Decimal(number), data_type),
-            None => read(data_type, written).map(|_| None),
-        },
+        DataType::Decimal { .. } | DataType::Numeric(Some(_)) => {
+            key(read(DataType::Numeric(None), written)?, data_type)
+        }
         DataType::Char(_) | DataType::Varchar(_) => key(Value::from(written), data_type),
         DataType::Rounded(clock, _) => {
             let read = read(clock.data_type(), written)?;
@@ -59,13 +58,7 @@ pub(crate) fn decode_key(wire: Wire<'_>, target: DataType) -> Result<Option<Valu
     }
     let written = utf8(wire.bytes)?;
     match column_type_of(oid) {
-        Some(ColumnType::Stored(declared)) if oid != own => {
-            let value = match declared {
-                DataType::Decimal { .. } => numeric::read(written).map(Value::Decimal),
-                _ => None,
-            };
-            key(value.map_or_else(|| read(declared, written), Ok)?, target)
-        }
+        Some(ColumnType::Stored(declared)) if oid != own => key(read(declared, written)?, target),
         _ => constant_key(written, target),
     }
 }

@@ -8,7 +8,7 @@ mod formats;
 mod key;
 mod numeric;
 
-use onrush::{Clock, DataType, Interval, IntervalFields, Value};
+use onrush::{Clock, DataType, Interval, IntervalFields, Numeric, Value};
 use onrush_query::ColumnType;
 use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
@@ -52,7 +52,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::INT8 => DataType::Int64,
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 => DataType::Float64,
-        Type::NUMERIC => DataType::Decimal { precision: 28, scale: 10 },
+        Type::NUMERIC => DataType::Numeric(None),
         Type::BPCHAR | Type::VARCHAR | Type::TEXT => DataType::Text,
         Type::BYTEA => DataType::Bytes,
         Type::UUID => DataType::Uuid,
@@ -65,6 +65,7 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::OID => DataType::Oid,
         Type::NAME => DataType::Name,
         Type::INTERVAL => DataType::Interval,
+        Type::TIMETZ => DataType::TimeTz,
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
@@ -79,11 +80,13 @@ pub(crate) fn type_name(data_type: DataType) -> String {
         DataType::Varchar(length) => format!("character varying({length})"),
         DataType::Bytes => "bytea".to_owned(),
         DataType::Time => "time without time zone".to_owned(),
+        DataType::TimeTz => "time with time zone".to_owned(),
         DataType::Timestamp => "timestamp without time zone".to_owned(),
         DataType::TimestampTz => "timestamp with time zone".to_owned(),
         DataType::Rounded(clock, digits) => {
             let digits = digits.map_or(String::new(), |digits| format!("({digits})"));
             match clock {
+                Clock::TimeTz => format!("time{digits} with time zone"),
                 Clock::Time => format!("time{digits} without time zone"),
                 Clock::Timestamp => format!("timestamp{digits} without time zone"),
                 Clock::TimestampTz => format!("timestamp{digits} with time zone"),
@@ -118,7 +121,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Int64 => Type::INT8,
         DataType::Float32 => Type::FLOAT4,
         DataType::Float64 => Type::FLOAT8,
-        DataType::Decimal { .. } => Type::NUMERIC,
+        DataType::Decimal { .. } | DataType::Numeric(_) => Type::NUMERIC,
         DataType::Char(_) => Type::BPCHAR,
         DataType::Varchar(_) => Type::VARCHAR,
         DataType::Text => Type::TEXT,
@@ -131,6 +134,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Json => Type::JSON,
         DataType::Jsonb => Type::JSONB,
         DataType::Interval => Type::INTERVAL,
+        DataType::TimeTz => Type::TIMETZ,
         DataType::Name => Type::NAME,
         DataType::Oid => Type::OID,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
@@ -154,6 +158,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         | DataType::Time
         | DataType::Timestamp
         | DataType::TimestampTz => 8,
+        DataType::TimeTz => 12,
         DataType::Uuid | DataType::Interval => 16,
         _ => -1,
     }
@@ -171,6 +176,10 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
             i32::from(bits_of_fields(fields)) << 16 | digits.map_or(0xFFFF, i32::from)
         }
         DataType::Rounded(_, digits) => digits.map_or(-1, i32::from),
+        // The scale has eleven bits, one of them for its sign.
+        DataType::Numeric(Some((precision, scale))) => {
+            (i32::from(precision) << 16 | (i32::from(scale) & 0x7FF)) + 4
+        }
         _ => -1,
     }
 }
@@ -205,6 +214,7 @@ fn bits_of_fields(fields: IntervalFields) -> u16 {
 pub(crate) fn with_modifier(data_type: DataType, modifier: i64) -> Option<DataType> {
     let clock = match data_type {
         DataType::Time => Clock::Time,
+        DataType::TimeTz => Clock::TimeTz,
         DataType::Timestamp => Clock::Timestamp,
         DataType::TimestampTz => Clock::TimestampTz,
         DataType::Interval => {
@@ -228,6 +238,9 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
     {
         return value;
     }
+    if let DataType::Numeric(limits) = data_type {
+        return numeric::read_any(written, limits);
+    }
     Ok(onrush_query::read_text(data_type, written)?)
 }
 
@@ -239,9 +252,9 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
     }
     if is_whole
         && written.contains(['.', 'e', 'E'])
-        && let Some(value) = numeric::read(written)
+        && let Ok(value) = written.parse::<Numeric>()
     {
-        return numeric::whole(value, data_type);
+        return numeric::whole_of_any(&value, data_type);
     }
     match read(data_type, written) {
         Err(error) if is_whole && error.state == state::NUMERIC_OUT_OF_RANGE => {
@@ -264,6 +277,20 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
             return numeric::rounded(*value, precision, scale);
         }
         (Value::Decimal(value), _) if is_whole => return numeric::whole(*value, data_type),
+        (Value::Numeric(value), DataType::Decimal { precision, scale }) => {
+            return numeric::small(value, precision, scale);
+        }
+        (Value::Numeric(value), _) if is_whole => return numeric::whole_of_any(value, data_type),
+        (Value::Numeric(value), DataType::Float64) => return Ok(Value::Float64(value.to_f64())),
+        (Value::Float32(value), DataType::Numeric(limits)) => {
+            return numeric::limited(&Numeric::from_f32(*value), limits);
+        }
+        (Value::Float64(value), DataType::Numeric(limits)) => {
+            return numeric::limited(&Numeric::from_f64(*value), limits);
+        }
+        (value, DataType::Numeric(limits)) if let Some(number) = value.as_numeric() => {
+            return numeric::limited(&number, limits);
+        }
         (Value::Float32(value), _) if is_whole => {
             return numeric::whole_of_float(f64::from(*value), data_type);
         }
@@ -333,7 +360,8 @@ fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
         | (Value::Time(_), DataType::Time)
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
-        | (Value::Interval(_), DataType::Interval) => true,
+        | (Value::Interval(_), DataType::Interval)
+        | (Value::TimeTz(_), DataType::TimeTz) => true,
         // Of whole numbers those of 32 bits have a sign, which is none there.
         (Value::Int16(0..) | Value::Int32(0..) | Value::Int64(0..=0xFFFF_FFFF), DataType::Oid) => {
             true

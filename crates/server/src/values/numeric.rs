@@ -1,7 +1,10 @@
 //! Numbers on their way into columns, rounded as PostgreSQL does. The engine's own interface loses
 //! nothing, and refuses what would have to be rounded; SQL says that it is.
 
-use onrush::{DataType, Decimal, Value};
+use std::cmp::Ordering;
+
+use bytes::{BufMut, BytesMut};
+use onrush::{DataType, Decimal, Numeric, NumericFault, Value};
 use rust_decimal::RoundingStrategy;
 use rust_decimal::prelude::ToPrimitive;
 
@@ -24,9 +27,66 @@ pub(super) fn read_into(written: &str, precision: u8, scale: u8) -> Option<Resul
     if let Some(value) = read(written) {
         return Some(rounded(value, precision, scale));
     }
-    let is_number = written.bytes().any(|byte| byte.is_ascii_digit());
-    let is_large = written.trim().parse::<f64>().is_ok_and(|value| value.abs() > 1e28);
-    (is_number && is_large).then(|| Err(overflow(precision, scale)))
+    match written.parse::<Numeric>() {
+        Err(NumericFault::Syntax) => None,
+        Err(fault) => Some(Err(told(fault))),
+        Ok(number) => Some(small(&number, precision, scale)),
+    }
+}
+
+/// Text as a value of a column of any numbers, or of those of so many digits.
+pub(super) fn read_any(written: &str, limits: Option<(u16, i16)>) -> Result<Value<'static>> {
+    match written.parse::<Numeric>() {
+        Ok(number) => limited(&number, limits),
+        Err(NumericFault::Syntax) => {
+            let message = format!("invalid input syntax for type numeric: \"{written}\"");
+            Err(SqlError::new(state::INVALID_TEXT, message))
+        }
+        Err(fault) => Err(told(fault)),
+    }
+}
+
+fn told(fault: NumericFault) -> SqlError {
+    let error = SqlError::new(state::NUMERIC_OUT_OF_RANGE, fault.message());
+    match fault.detail() {
+        Some(detail) => error.with_detail(detail),
+        None => error,
+    }
+}
+
+/// A number as a column of any numbers, or of those of so many digits, has it.
+pub(super) fn limited(number: &Numeric, limits: Option<(u16, i16)>) -> Result<Value<'static>> {
+    let fitted = match limits {
+        Some((precision, scale)) => number.fitted(precision, scale).map_err(told)?,
+        None => number.clone(),
+    };
+    Ok(Value::Numeric(fitted))
+}
+
+/// A number as a column of few digits has it.
+pub(super) fn small(number: &Numeric, precision: u8, scale: u8) -> Result<Value<'static>> {
+    let fitted = number.fitted(u16::from(precision), i16::from(scale)).map_err(told)?;
+    fitted.to_decimal().map(Value::Decimal).ok_or_else(|| {
+        SqlError::not_supported(
+            format!("{number} in a column of type numeric({precision},{scale})"),
+            "A column of type numeric, without digits, takes it.",
+        )
+    })
+}
+
+/// A number of any size as a whole number of this type, halves away from zero.
+pub(super) fn whole_of_any(number: &Numeric, data_type: DataType) -> Result<Value<'static>> {
+    let infinite = match number {
+        Numeric::NaN => "NaN",
+        Numeric::Infinity | Numeric::NegativeInfinity => "infinity",
+        Numeric::Finite(..) => {
+            let whole = number.to_i128().and_then(|whole| i64::try_from(whole).ok());
+            let sized = whole.and_then(|whole| sized(whole, data_type));
+            return sized.ok_or_else(|| out_of_range(data_type));
+        }
+    };
+    let message = format!("cannot convert {infinite} to {data_type}");
+    Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message))
 }
 
 /// The value with as many digits after the point as a column has, halves away from zero.
@@ -46,10 +106,8 @@ fn has_space(value: Decimal, precision: u8, scale: u8) -> bool {
 }
 
 fn overflow(precision: u8, scale: u8) -> SqlError {
-    let in_front = precision.saturating_sub(scale);
-    SqlError::new(state::NUMERIC_OUT_OF_RANGE, "numeric field overflow").with_hint(format!(
-        "A numeric({precision},{scale}) must round to an absolute value less than 10^{in_front}."
-    ))
+    let (precision, scale) = (u16::from(precision), i16::from(scale));
+    told(NumericFault::Field { precision, scale, is_infinite: false })
 }
 
 /// A numeric value as a whole number of this type, halves away from zero.
@@ -124,6 +182,139 @@ pub(super) fn equal(value: &Value<'_>, data_type: DataType) -> Option<Option<Val
             let fits = exact.scale() <= u32::from(scale) && has_space(exact, precision, scale);
             fits.then_some(Value::Decimal(exact))
         }
+        (Value::Numeric(number), _) if is_whole => {
+            let whole = number.to_i128().filter(|_| number.is_whole());
+            let whole = whole.and_then(|whole| i64::try_from(whole).ok());
+            whole.and_then(|whole| sized(whole, data_type))
+        }
+        (Value::Numeric(number), DataType::Decimal { precision, scale }) => {
+            let fitted = number.fitted(u16::from(precision), i16::from(scale)).ok();
+            let is_it = |fitted: &Numeric| fitted.compare(number).is_eq();
+            fitted.filter(is_it).and_then(|fitted| fitted.to_decimal()).map(Value::Decimal)
+        }
+        (_, DataType::Numeric(limits)) => {
+            let number = value.as_numeric()?;
+            let fitted = match limits {
+                Some((precision, scale)) => number.fitted(precision, scale).ok(),
+                None => Some(number.as_ref().clone()),
+            };
+            fitted.filter(|fitted| fitted.compare(&number).is_eq()).map(Value::Numeric)
+        }
         _ => return None,
     })
+}
+
+/// The sign of a number in binary form.
+const NEGATIVE: u16 = 0x4000;
+const NAN: u16 = 0xC000;
+const INFINITE: u16 = 0xD000;
+const NEGATIVE_INFINITE: u16 = 0xF000;
+
+/// Appends the binary form: how many digits of base 10000 there are, the place of the first, the sign, the digits
+/// shown after the point, and the digits.
+pub(super) fn write_binary(number: &Numeric, out: &mut BytesMut) {
+    let sign = match number {
+        Numeric::NaN => NAN,
+        Numeric::Infinity => INFINITE,
+        Numeric::NegativeInfinity => NEGATIVE_INFINITE,
+        _ if number.sign() == Some(Ordering::Less) => NEGATIVE,
+        _ => 0,
+    };
+    let scale = number.scale().unwrap_or(0);
+    let plain = number.size().to_string();
+    let (whole, behind) = plain.split_once('.').unwrap_or((&plain, ""));
+    let mut digits = Vec::new();
+    let mut place = 0i16;
+    if number.scale().is_some() && !number.is_zero() {
+        let zeros = whole.len().next_multiple_of(4) - whole.len();
+        let groups = format!("{:0>zeros$}{whole}{behind}", "");
+        let place_of_first = (whole.len() + zeros) / 4;
+        let group = |four: &[u8]| {
+            (0..4).fold(0u16, |made, at| {
+                made * 10 + u16::from(four.get(at).map_or(0, |digit| digit - b'0'))
+            })
+        };
+        digits = groups.as_bytes().chunks(4).map(group).collect();
+        let leading = digits.iter().take_while(|digit| **digit == 0).count();
+        digits.drain(..leading);
+        while digits.last() == Some(&0) {
+            digits.pop();
+        }
+        place = i16::try_from(place_of_first).unwrap_or(i16::MAX)
+            - 1
+            - i16::try_from(leading).unwrap_or(0);
+    }
+    out.put_u16(u16::try_from(digits.len()).unwrap_or(u16::MAX));
+    out.put_i16(place);
+    out.put_u16(sign);
+    out.put_u16(scale);
+    digits.iter().for_each(|digit| out.put_u16(*digit));
+}
+
+/// The number in binary form.
+pub(super) fn read_binary(bytes: &[u8]) -> Result<Numeric> {
+    let malformed = |what: &str| {
+        SqlError::new(
+            state::INVALID_BINARY,
+            format!("invalid {what} in external \"numeric\" value"),
+        )
+    };
+    let (numbers, rest) = bytes.as_chunks::<2>();
+    let [count, place, sign, scale, digits @ ..] = numbers else { return Err(malformed("length")) };
+    let [count, sign, scale] = [count, sign, scale].map(|number| u16::from_be_bytes(*number));
+    let place = i64::from(i16::from_be_bytes(*place));
+    if digits.len() != usize::from(count) || !rest.is_empty() {
+        return Err(malformed("length"));
+    }
+    let is_negative = match sign {
+        0 => false,
+        NEGATIVE => true,
+        NAN => return Ok(Numeric::NaN),
+        INFINITE => return Ok(Numeric::Infinity),
+        NEGATIVE_INFINITE => return Ok(Numeric::NegativeInfinity),
+        _ => return Err(malformed("sign")),
+    };
+    let mut written = String::from(if is_negative { "-0" } else { "0" });
+    for digit in digits {
+        match u16::from_be_bytes(*digit) {
+            digit @ ..10_000 => written.push_str(&format!("{digit:04}")),
+            _ => return Err(malformed("digit")),
+        }
+    }
+    // Of the last digit; more digits after the point than are shown are cut off.
+    let exponent = (place + 1 - i64::from(count)) * 4;
+    let number: Numeric = format!("{written}e{exponent}").parse().map_err(told)?;
+    Ok(number.cut(i32::from(scale)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_form_is_read_back() {
+        for written in [
+            "0",
+            "0.00",
+            "1",
+            "-1.10",
+            "12345.6789",
+            "0.000012",
+            "10000",
+            "-123456789012345678901234567890.5",
+            "1e100",
+            "1e-100",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+        ] {
+            let number: Numeric = written.parse().expect("a number");
+            let mut out = BytesMut::new();
+            write_binary(&number, &mut out);
+            assert_eq!(read_binary(&out).expect("a number"), number, "{written}");
+        }
+        let mut out = BytesMut::new();
+        write_binary(&"1.10".parse().expect("a number"), &mut out);
+        assert_eq!(&out[..], [0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 3, 0xE8]);
+    }
 }

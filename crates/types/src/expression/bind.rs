@@ -51,6 +51,7 @@ pub(super) fn assigned(node: Node, data_type: DataType) -> Result<Node> {
             cast(node, Kind::Decimal, Some((precision, scale)))
         }
         (Kind::Text, Kind::Char, _) => Ok(node),
+        (from, Kind::Numeric, _) if from.is_exact() => Ok(node),
         (from, Kind::Char, _) if from != Kind::Char => cast(node, Kind::Text, None),
         (Kind::Int32, Kind::Boolean, _) | (Kind::Boolean, Kind::Int32, _) => {
             Err(refused("it is cast only where a cast is written"))
@@ -110,6 +111,10 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::TimestampTz => DataType::TimestampTz,
         Kind::Json => return Err(refused("JSON is not compared")),
         Kind::Interval => DataType::Interval,
+        Kind::Numeric => {
+            return Err(refused("numeric of more than 28 digits is not computed with here"));
+        }
+        Kind::TimeTz => DataType::TimeTz,
     };
     Ok(text::parse(data_type, written)?.into_owned())
 }

@@ -21,9 +21,10 @@
 //! ```
 //!
 //! Kinds have the numbers 1 boolean, 2 to 4 integers of 16, 32 and 64 bits, 5 and 6 floats of 32 and 64,
-//! 7 decimal, 8 char, 9 text, 10 bytes, 11 uuid, 12 date, 13 time, 14 timestamp, 15 timestamptz, 16 JSON, 17 interval.
+//! 7 decimal, 8 char, 9 text, 10 bytes, 11 uuid, 12 date, 13 time, 14 timestamp, 15 timestamptz, 16 JSON, 17 interval,
+//! 18 timetz.
 //! Values: a boolean as u8; numbers, days and microseconds in their width; a decimal as i128 and u8, the
-//! digits after the point; texts and bytes with their u16 length in front; an interval as in a row.
+//! digits after the point; texts and bytes with their u16 length in front; an interval and a timetz as in a row.
 
 use rust_decimal::Decimal;
 use uuid::Uuid;
@@ -33,7 +34,7 @@ use super::function::Function;
 use super::pattern::Pattern;
 use super::tree::{Arithmetic, Comparison, Kind, Node, Operation, Truth, TypedExpression};
 use super::{DEPTH_MAX, FORM_BYTES_MAX};
-use crate::{Interval, Value};
+use crate::{Interval, TimeTz, Value};
 
 const VERSION: u8 = 1;
 
@@ -167,6 +168,7 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
         | Value::Time(value)
         | Value::Timestamp(value)
         | Value::TimestampTz(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Value::TimeTz(value) => out.extend_from_slice(&value.to_ordered_bytes()),
         Value::Interval(value) => out.extend_from_slice(&value.to_bytes()),
         Value::Float32(value) => out.extend_from_slice(&value.to_le_bytes()),
         Value::Float64(value) => out.extend_from_slice(&value.to_le_bytes()),
@@ -177,6 +179,8 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
         }
         Value::Text(text) => push_short(text.as_bytes(), out),
         Value::Bytes(bytes) => push_short(bytes, out),
+        // No expression has one.
+        Value::Numeric(value) => push_short(&value.to_bytes(), out),
         Value::Uuid(value) => out.extend_from_slice(value.as_bytes()),
     }
 }
@@ -308,6 +312,8 @@ fn read_value(kind: Kind, input: &mut Bytes<'_>) -> Result<Value<'static>, &'sta
         Kind::Timestamp => Value::Timestamp(i64::from_le_bytes(input.array()?)),
         Kind::TimestampTz => Value::TimestampTz(i64::from_le_bytes(input.array()?)),
         Kind::Json => return Err("an expression has a constant of JSON"),
+        Kind::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(input.array()?)),
         Kind::Interval => Value::Interval(Interval::from_bytes(input.array()?)),
+        Kind::Numeric => return Err("an expression has a constant of numeric"),
     })
 }

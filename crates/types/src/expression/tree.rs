@@ -27,10 +27,13 @@ pub(crate) enum Kind {
     /// Whether it is there is all that can be asked of it.
     Json,
     Interval,
+    /// As of JSON: numbers of any size are not computed with here.
+    Numeric,
+    TimeTz,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 17] = [
+    pub(super) const ALL: [Kind; 19] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -48,6 +51,8 @@ impl Kind {
         Kind::TimestampTz,
         Kind::Json,
         Kind::Interval,
+        Kind::Numeric,
+        Kind::TimeTz,
     ];
 
     /// The type whose values are of this kind, where that needs no length or digits.
@@ -66,6 +71,8 @@ impl Kind {
             Kind::Time => DataType::Time,
             Kind::Timestamp => DataType::Timestamp,
             Kind::TimestampTz => DataType::TimestampTz,
+            Kind::Numeric => DataType::Numeric(None),
+            Kind::TimeTz => DataType::TimeTz,
             Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json => return None,
         })
     }
@@ -89,7 +96,9 @@ impl Kind {
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
             DataType::Interval => Kind::Interval,
+            DataType::TimeTz => Kind::TimeTz,
             DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
+            DataType::Numeric(_) => Kind::Numeric,
         }
     }
 
@@ -103,6 +112,7 @@ impl Kind {
             Value::Float32(_) => Kind::Float32,
             Value::Float64(_) => Kind::Float64,
             Value::Decimal(_) => Kind::Decimal,
+            Value::Numeric(_) => Kind::Numeric,
             Value::Text(_) => Kind::Text,
             Value::Bytes(_) => Kind::Bytes,
             Value::Uuid(_) => Kind::Uuid,
@@ -111,6 +121,7 @@ impl Kind {
             Value::Timestamp(_) => Kind::Timestamp,
             Value::TimestampTz(_) => Kind::TimestampTz,
             Value::Interval(_) => Kind::Interval,
+            Value::TimeTz(_) => Kind::TimeTz,
         })
     }
 
@@ -130,9 +141,13 @@ impl Kind {
         self.is_exact() || self.is_float()
     }
 
+    fn is_compared(self) -> bool {
+        !matches!(self, Kind::Json | Kind::Numeric)
+    }
+
     /// Whether values of the two compare as they are.
     pub(super) fn compares_with(self, other: Kind) -> bool {
-        (self == other && self != Kind::Json) || (self.is_exact() && other.is_exact())
+        (self == other && self.is_compared()) || (self.is_exact() && other.is_exact())
     }
 }
 
@@ -349,7 +364,7 @@ fn kind_of(operation: &Operation, operands: &[Node]) -> Result<Kind, &'static st
         }
         (Operation::Coalesce, _) => alike(),
         (Operation::Greatest | Operation::Least, _) => {
-            alike().and_then(|kind| is(kind != Kind::Json, kind))
+            alike().and_then(|kind| is(kind.is_compared(), kind))
         }
         (Operation::NullIf, [left, right]) => is(left.kind.compares_with(right.kind), left.kind),
         (Operation::Cast(to, digits), [operand]) => {

@@ -196,5 +196,7 @@ fn name_of(kind: Kind) -> &'static str {
         Kind::TimestampTz => "timestamptz",
         Kind::Json => "json",
         Kind::Interval => "interval",
+        Kind::Numeric => "numeric",
+        Kind::TimeTz => "timetz",
     }
 }

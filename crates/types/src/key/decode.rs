@@ -8,7 +8,7 @@ use super::{END_MARK, ESCAPED_ZERO, NOT_NULL, NULL_FIRST, NULL_LAST};
 use crate::data_type::decimal_width_bytes;
 use crate::row::field;
 use crate::schema::KeyColumn;
-use crate::{DataType, KeyOrder, Schema, TypeError, Value, convert};
+use crate::{DataType, KeyOrder, Numeric, Schema, TimeTz, TypeError, Value, convert, numeric};
 
 impl Schema {
     /// The values of the key columns, in key order.
@@ -160,6 +160,10 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
             };
             Value::Decimal(field::decimal(scaled, precision, scale)?)
         }
+        DataType::Numeric(limits) => {
+            let scale = limits.map(|(_, scale)| u16::try_from(scale).unwrap_or(0));
+            Value::Numeric(Numeric::read_key(take_numeric(key, at)?, scale)?)
+        }
         DataType::Char(limit) => {
             let text = text(take_escaped(key, at)?)?;
             if text.len() > usize::from(limit) {
@@ -167,6 +171,7 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
             }
             Value::Text(Cow::Owned(convert::padded(&text, limit)))
         }
+        DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(*take(key, at)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_be_bytes(*take(key, at)?))),
         DataType::Varchar(_)
         | DataType::Text
@@ -182,6 +187,13 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
         DataType::Interval => return Err("an interval is in no key"),
         DataType::Rounded(clock, _) => read(clock.data_type(), key, at)?,
     })
+}
+
+fn take_numeric<'k>(key: &'k [u8], at: &mut usize) -> Result<&'k [u8], &'static str> {
+    let rest = key.get(*at..).unwrap_or_default();
+    let length = numeric::key_length(rest)?;
+    *at += length;
+    Ok(&rest[..length])
 }
 
 fn text(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, &'static str> {
@@ -229,6 +241,7 @@ fn skip(data_type: DataType, key: &[u8], at: &mut usize) -> Result<(), &'static 
             *at += width;
             Ok(())
         }
+        None if matches!(data_type, DataType::Numeric(_)) => take_numeric(key, at).map(|_| ()),
         _ => take_escaped(key, at).map(|_| ()),
     }
 }

@@ -127,7 +127,9 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
             let ordered = scaled ^ (1 << (8 * width - 1));
             out.extend_from_slice(&ordered.to_be_bytes()[16 - width..]);
         }
+        DataType::Numeric(limits) => convert::numeric(limits, value)?.write_key(out),
         DataType::Char(limit) => push_escaped(convert::char_text(limit, value)?.as_bytes(), out),
+        DataType::TimeTz => out.extend_from_slice(&convert::time_tz(value)?.to_ordered_bytes()),
         DataType::Oid => out.extend_from_slice(&convert::oid(value)?.to_be_bytes()),
         DataType::Varchar(_)
         | DataType::Text

@@ -11,7 +11,9 @@
 //! | real, double | big-endian bits; negative: all bits flipped; else: sign bit flipped |
 //! | decimal(p,s) | number times 10^s as a big-endian integer, sign bit flipped (8 or 12) |
 //! | oid | big-endian (4) |
+//! | timetz | microseconds in UTC as bigint, then seconds west of it as integer |
 //! | char, varchar, text, name, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
+//! | numeric | as in a row, without the digits that it is shown with |
 //! | uuid | its 16 bytes, as written |
 //! | date | as integer; time, timestamp, timestamptz: as bigint |
 //!
@@ -21,7 +23,8 @@
 //! Rules that follow: text orders by its UTF-8 bytes (the "C" collation). Trailing blanks of `char`
 //! are left out of the key and come back as padding. In floats -0 becomes 0, and every NaN becomes
 //! one NaN above infinity, so that values that are equal are one key. Decimals that are equal are
-//! one key and come back at their declared scale.
+//! one key and come back at their declared scale; so do numerics, and one without a declared scale with
+//! as many digits as it needs, which is why it is no primary key.
 
 mod decode;
 mod encode;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::convert::{self, Fault};
 use crate::schema::{Field, RowLayout};
-use crate::{DataType, Interval, Schema, TypeError, Value};
+use crate::{DataType, Interval, Numeric, Schema, TimeTz, TypeError, Value};
 
 #[inline]
 pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
@@ -114,6 +114,7 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
             blank.fill(b' ');
         }
         DataType::Uuid => out.copy_from_slice(convert::uuid(value)?),
+        DataType::TimeTz => out.copy_from_slice(&convert::time_tz(value)?.to_ordered_bytes()),
         DataType::Oid => out.copy_from_slice(&convert::oid(value)?.to_le_bytes()),
         DataType::Date => out.copy_from_slice(&convert::date(value)?.to_le_bytes()),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
@@ -129,7 +130,8 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         | DataType::Name
         | DataType::Bytes
         | DataType::Json
-        | DataType::Jsonb => {
+        | DataType::Jsonb
+        | DataType::Numeric(_) => {
             unreachable!("columns of variable width have no fixed field")
         }
     }
@@ -179,7 +181,9 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         | DataType::Json
         | DataType::Jsonb => Value::Text(Cow::Borrowed(utf8(bytes)?)),
         DataType::Bytes => Value::Bytes(Cow::Borrowed(bytes)),
+        DataType::Numeric(_) => Value::Numeric(Numeric::read(bytes)?),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
+        DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(array(bytes)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_le_bytes(array(bytes)?))),
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),
         DataType::Time => Value::Time(i64::from_le_bytes(array(bytes)?)),

@@ -15,7 +15,8 @@
 //!
 //! boolean: 0 or 1. Integers, floats, dates and times: their bytes. decimal: the number times
 //! 10^scale as a signed integer of 8 bytes (precision up to 18) or 12. char(n): n bytes, filled up
-//! with blanks; n counts bytes of UTF-8. uuid: 16 bytes as written. A NULL column of fixed width is
+//! with blanks; n counts bytes of UTF-8. numeric: see [`Numeric`](crate::Numeric::write).
+//! uuid: 16 bytes as written. A NULL column of fixed width is
 //! all zero bytes; one of variable width is empty.
 //!
 //! The elided form (for the log): which columns differ from their constant default, and only those.

@@ -13,9 +13,11 @@
 //!   name
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
-//!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid
+//!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
+//!          23 timetz
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length; rounded: u8 what (1 time, 2 timestamp,
-//!          3 timestamptz, 4 interval), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all, 1 year,
+//!          3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all,
+//!          1 year,
 //!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
 //!          10 second, 11 day to second, 12 hour to second, 13 minute to second
 //!   u8     1 nullable, 0 not
@@ -307,9 +309,16 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::Interval => out.push(19),
         DataType::Name => out.push(21),
         DataType::Oid => out.push(22),
+        DataType::TimeTz => out.push(23),
         DataType::Rounded(clock, digits) => {
             out.push(20);
             rounding::push(clock, digits, out);
+        }
+        DataType::Numeric(None) => out.push(24),
+        DataType::Numeric(Some((precision, scale))) => {
+            out.push(25);
+            out.extend_from_slice(&precision.to_le_bytes());
+            out.extend_from_slice(&scale.to_le_bytes());
         }
     }
 }
@@ -501,7 +510,10 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         19 => DataType::Interval,
         21 => DataType::Name,
         22 => DataType::Oid,
+        23 => DataType::TimeTz,
         20 => rounding::read_type(input.u8()?, input.u8()?, || input.u8())?,
+        24 => DataType::Numeric(None),
+        25 => DataType::Numeric(Some((input.u16()?, input.u16()?.cast_signed()))),
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.

@@ -245,6 +245,9 @@ impl TableDefinition {
                 return Err(TypeError::NoOrder { column: self.column_name(column), data_type });
             }
             let is_ordered = self.key_order(position).is_some();
+            if !is_ordered && self.columns[column].data_type == DataType::Numeric(None) {
+                return Err(TypeError::KeyWithoutScale(self.column_name(column)));
+            }
             let found = &mut self.columns[column];
             if is_ordered {
                 continue;

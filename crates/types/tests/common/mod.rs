@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onrush_types::{
     Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, IntervalFields,
-    Schema, TableDefinition, TypeError, Uuid, Value,
+    Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
@@ -34,6 +34,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Interval),
         Just(DataType::Name),
         Just(DataType::Oid),
+        Just(DataType::TimeTz),
         (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Timestamp, Some(digits))),
         (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Time, Some(digits))),
         (0u8..6).prop_map(|digits| {
@@ -71,6 +72,9 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         }
         DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
         DataType::Text | DataType::Name => text(40),
+        DataType::TimeTz => (0..=86_400_000_000i64, -57_599..57_600)
+            .prop_map(|(micros, offset_seconds)| TimeTz { micros, offset_seconds }.into())
+            .boxed(),
         DataType::Oid => any::<u32>().prop_map(|number| Value::Int64(i64::from(number))).boxed(),
         DataType::Bytes => {
             prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..20)

@@ -1,0 +1,337 @@
+//! Comparisons of any `numeric` by what its values are, whatever digits they are shown with: where values are ordered,
+//! grouped, joined or told apart, their keys stand in their place.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, InSubquery, Sort};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, GroupingSet, LogicalPlan,
+    LogicalPlanBuilder, Subquery, WindowFrame, WindowFrameBound, WindowFrameUnits, when,
+};
+
+use super::numerics;
+use crate::error::QueryError;
+use crate::functions::{NUMERIC_KEY, has_numeric, is_cast_to_any, key_of, keyed};
+use crate::numeric::{self, is_numeric};
+
+/// An expression that compares, by keys.
+pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match expression {
+        Expr::BinaryExpr(mut binary) if binary.op.supports_propagation() => {
+            keyed(&mut binary.left, schema);
+            keyed(&mut binary.right, schema);
+            Expr::BinaryExpr(binary)
+        }
+        Expr::InList(mut list) => {
+            keyed(&mut list.expr, schema);
+            list.list.iter_mut().for_each(|item| keyed(item, schema));
+            Expr::InList(list)
+        }
+        Expr::Between(mut between) => {
+            for part in [&mut between.expr, &mut between.low, &mut between.high] {
+                keyed(part, schema);
+            }
+            Expr::Between(between)
+        }
+        Expr::Case(mut case) if case.expr.is_some() => {
+            let wanted = case.when_then_expr.iter_mut().map(|(wanted, _)| wanted);
+            case.expr.iter_mut().chain(wanted).for_each(|part| keyed(part, schema));
+            Expr::Case(case)
+        }
+        Expr::InSubquery(InSubquery { mut expr, subquery, negated }) => {
+            let inner = subquery.subquery.schema();
+            let (own, others) = (expr.get_type(schema)?, inner.field(0).data_type());
+            if !has_numeric(&own) && !has_numeric(others) {
+                return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
+            }
+            if !is_numeric(&own) && !own.is_integer() {
+                return Err(not_supported("IN (SELECT ...) of numeric and another type"));
+            }
+            let column = Expr::Column(Column::from(inner.qualified_field(0)));
+            let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+                .project([key_of(column).alias(inner.field(0).name())])?
+                .build()?;
+            *expr = key_of(std::mem::take(&mut *expr));
+            let subquery = Subquery { subquery: Arc::new(plan), ..subquery };
+            Expr::InSubquery(InSubquery { expr, subquery, negated })
+        }
+        Expr::ScalarFunction(mut call)
+            if matches!(
+                call.func.name(),
+                "array_has"
+                    | "array_has_any"
+                    | "array_has_all"
+                    | "array_position"
+                    | "array_positions"
+            ) =>
+        {
+            let needs = |given: &Expr| given.get_type(schema).is_ok_and(|own| has_numeric(&own));
+            if call.args.iter().any(needs) {
+                call.args
+                    .iter_mut()
+                    .take(2)
+                    .for_each(|given| *given = key_of(std::mem::take(given)));
+            }
+            Expr::ScalarFunction(call)
+        }
+        Expr::ScalarFunction(mut call) if call.func.name() == "nullif" => {
+            match call.args.as_mut_slice() {
+                [value, other] if value.get_type(schema).is_ok_and(|own| has_numeric(&own)) => {
+                    let value = std::mem::take(value);
+                    let is_it = key_of(value.clone()).eq(key_of(std::mem::take(other)));
+                    when(
+                        is_it,
+                        Expr::Literal(datafusion::common::ScalarValue::LargeBinary(None), None),
+                    )
+                    .otherwise(value)?
+                }
+                _ => Expr::ScalarFunction(call),
+            }
+        }
+        Expr::ScalarFunction(call)
+            if matches!(
+                call.func.name(),
+                "array_remove"
+                    | "array_remove_all"
+                    | "array_replace"
+                    | "array_replace_all"
+                    | "array_distinct"
+                    | "array_union"
+                    | "array_intersect"
+                    | "array_except"
+            ) && call
+                .args
+                .iter()
+                .any(|given| given.get_type(schema).is_ok_and(|own| has_numeric(&own))) =>
+        {
+            return Err(not_supported(&format!("{} of numeric", call.func.name())));
+        }
+        Expr::AggregateFunction(mut aggregate) => {
+            let name = aggregate.func.name().to_owned();
+            aggregate.params.order_by.iter_mut().for_each(|sort| keyed(&mut sort.expr, schema));
+            if aggregate.params.distinct && !matches!(name.as_str(), "min" | "max") {
+                distinct(&name, &mut aggregate.params.args, schema)?;
+            }
+            Expr::AggregateFunction(aggregate)
+        }
+        Expr::WindowFunction(mut window) => {
+            let name = window.fun.name().to_owned();
+            window.params.partition_by.iter_mut().for_each(|part| keyed(part, schema));
+            let needs = |sort: &Sort| sort.expr.get_type(schema).is_ok_and(|own| has_numeric(&own));
+            if window.params.order_by.iter().any(needs) {
+                window.params.window_frame = by_peers(&window.params.window_frame)?;
+            }
+            window.params.order_by.iter_mut().for_each(|sort| keyed(&mut sort.expr, schema));
+            if window.params.distinct && !matches!(name.as_str(), "min" | "max") {
+                distinct(&name, &mut window.params.args, schema)?;
+            }
+            Expr::WindowFunction(window)
+        }
+        other => other,
+    })
+}
+
+fn not_supported(what: &str) -> datafusion::error::DataFusionError {
+    QueryError::NotSupported { message: format!("{what} is not supported") }.into()
+}
+
+/// A frame of a range up to the rows that are equal: those of one group of equal rows. Keys have no distance.
+fn by_peers(frame: &WindowFrame) -> Result<WindowFrame> {
+    let is_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
+        WindowFrameBound::CurrentRow => false,
+    };
+    if frame.units != WindowFrameUnits::Range {
+        return Ok(frame.clone());
+    }
+    if is_distance(&frame.start_bound) || is_distance(&frame.end_bound) {
+        return Err(not_supported("RANGE with a distance of numeric"));
+    }
+    let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
+    Ok(WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end))
+}
+
+/// What an aggregate is given, each value once.
+fn distinct(name: &str, arguments: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    let needs = |given: &Expr| given.get_type(schema).is_ok_and(|own| has_numeric(&own));
+    match name {
+        "count" => arguments.iter_mut().for_each(|given| keyed(given, schema)),
+        _ if arguments.iter().any(needs) => {
+            return Err(not_supported(&format!("{name}(DISTINCT ...) of numeric")));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A node of a plan that orders, groups or joins, by keys.
+pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Sort(mut sort) => {
+            let schema = Arc::clone(sort.input.schema());
+            sort.expr.iter_mut().for_each(|sort| keyed(&mut sort.expr, &schema));
+            Ok(LogicalPlan::Sort(sort))
+        }
+        LogicalPlan::Join(mut join) => {
+            let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+            for (one, other) in &mut join.on {
+                let (own, others) = (one.get_type(&left)?, other.get_type(&right)?);
+                // Decimals and whole numbers that have one type are joined as they are, and floats as floats.
+                if own.is_floating() || others.is_floating() {
+                    for (side, own) in [(&mut *one, &own), (&mut *other, &others)] {
+                        if *own == numeric::ANY {
+                            *side = numerics::as_float(std::mem::take(side));
+                        }
+                    }
+                } else if has_numeric(&own)
+                    || has_numeric(&others)
+                    || !numerics::are_joined(&own, &others)
+                {
+                    *one = key_of(std::mem::take(one));
+                    *other = key_of(std::mem::take(other));
+                }
+            }
+            Ok(LogicalPlan::Join(join))
+        }
+        LogicalPlan::Distinct(Distinct::All(input))
+            if input.schema().fields().iter().any(|field| has_numeric(field.data_type())) =>
+        {
+            let columns = input.schema().iter().map(|field| Expr::Column(Column::from(field)));
+            let groups = columns.collect();
+            grouped(Aggregate::try_new(input, groups, Vec::new())?)
+        }
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            let schema = Arc::clone(on.input.schema());
+            on.on_expr.iter_mut().for_each(|part| keyed(part, &schema));
+            for sort in on.sort_expr.iter_mut().flatten() {
+                keyed(&mut sort.expr, &schema);
+            }
+            let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = on;
+            let on = DistinctOn::try_new(on_expr, select_expr, sort_expr, input)?;
+            Ok(LogicalPlan::Distinct(Distinct::On(on)))
+        }
+        LogicalPlan::Aggregate(aggregate) => grouped(aggregate),
+        other => Ok(other),
+    }
+}
+
+/// Rows are grouped by the key; the number of a group is that of its first row.
+fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let needs = |group: &Expr| group.get_type(&schema).is_ok_and(|own| has_numeric(&own));
+    let groups = datafusion::logical_expr::utils::grouping_set_to_exprlist(&aggregate.group_expr)?;
+    let groups: Vec<Expr> = groups.into_iter().cloned().collect();
+    if !groups.iter().any(needs) {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let key_name = |at: usize| format!("__key{at}");
+    let at_of = |group: &Expr| groups.iter().position(|other| other == group);
+    let keyed_group = |group: &Expr| match at_of(group).filter(|_| needs(group)) {
+        Some(at) => key_of(group.clone()).alias(key_name(at)),
+        None => group.clone(),
+    };
+    let group_expr: Vec<Expr> = aggregate
+        .group_expr
+        .iter()
+        .map(|group| match group {
+            Expr::GroupingSet(GroupingSet::Rollup(groups)) => {
+                Expr::GroupingSet(GroupingSet::Rollup(groups.iter().map(keyed_group).collect()))
+            }
+            Expr::GroupingSet(GroupingSet::Cube(groups)) => {
+                Expr::GroupingSet(GroupingSet::Cube(groups.iter().map(keyed_group).collect()))
+            }
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
+                let set = |set: &Vec<Expr>| set.iter().map(keyed_group).collect();
+                Expr::GroupingSet(GroupingSet::GroupingSets(sets.iter().map(set).collect()))
+            }
+            other => keyed_group(other),
+        })
+        .collect();
+    let mut aggr_expr = aggregate.aggr_expr.clone();
+    for (at, group) in groups.iter().enumerate().filter(|(_, group)| needs(group)) {
+        let first = AggregateFunction::new_udf(
+            first_value_udaf(),
+            vec![group.clone()],
+            false,
+            None,
+            Vec::new(),
+            None,
+        );
+        aggr_expr.push(Expr::AggregateFunction(first).alias(format!("__first{at}")));
+    }
+    let own = Aggregate::try_new(aggregate.input, group_expr, aggr_expr)?;
+    let made = Arc::clone(&own.schema);
+    let mut columns = Vec::new();
+    for (place, (qualifier, field)) in aggregate.schema.iter().enumerate() {
+        let column = |at: usize| Expr::Column(Column::from(made.qualified_field(at)));
+        let value = match groups.get(place).filter(|group| needs(group)) {
+            Some(_) => {
+                let first = Expr::Column(Column::new_unqualified(format!("__first{place}")));
+                let is_there = Expr::Column(Column::new_unqualified(key_name(place))).is_not_null();
+                when(is_there, first).end()?
+            }
+            None => column(place),
+        };
+        columns.push(value.alias_qualified(qualifier.cloned(), field.name()));
+    }
+    LogicalPlanBuilder::from(LogicalPlan::Aggregate(own)).project(columns)?.build()
+}
+
+/// A plan whose parameters have become constants: a decimal that is compared with some is compared as it is, which
+/// finds rows by keys and indexes.
+pub(crate) fn with_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| {
+        let schema = datafusion::logical_expr::utils::merge_schema(&node.inputs());
+        crate::functions::rewrite(node, |inner| Ok(as_decimals(inner, &schema)))
+    })
+    .data()
+}
+
+fn as_decimals(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let mut changed = expression.clone();
+    let parts: Vec<&mut Expr> = match &mut changed {
+        Expr::BinaryExpr(binary) if binary.op.supports_propagation() => {
+            vec![&mut *binary.left, &mut *binary.right]
+        }
+        Expr::Between(between) => {
+            vec![&mut *between.expr, &mut *between.low, &mut *between.high]
+        }
+        Expr::InList(list) => std::iter::once(&mut *list.expr).chain(&mut list.list).collect(),
+        _ => return Transformed::no(expression),
+    };
+    let own = parts.iter().filter_map(|part| decimal_of(part)).next();
+    let Some(own) = own.and_then(|own| own.get_type(schema).ok()) else {
+        return Transformed::no(expression);
+    };
+    for part in parts {
+        let decimal = match decimal_of(part) {
+            Some(decimal) => Some(decimal.clone()),
+            None => inside_of_key(part).and_then(|constant| numerics::narrowed(constant, &own)),
+        };
+        match decimal {
+            Some(decimal) => *part = decimal,
+            None => return Transformed::no(expression),
+        }
+    }
+    Transformed::yes(changed)
+}
+
+fn inside_of_key(value: &Expr) -> Option<&Expr> {
+    match value {
+        Expr::ScalarFunction(call) if call.func.name() == NUMERIC_KEY => call.args.first(),
+        _ => None,
+    }
+}
+
+/// The decimal of which this is the key, by way of any `numeric`.
+fn decimal_of(value: &Expr) -> Option<&Expr> {
+    match inside_of_key(value)? {
+        Expr::ScalarFunction(call) if is_cast_to_any(call) => call.args.first(),
+        _ => None,
+    }
+}
