@@ -6,9 +6,10 @@
 mod common;
 
 use common::Fixture;
+use onrush::expression::{Expression, Function};
 use onrush::{
-    ColumnDefinition, DataType, Database, Error, KeyOrder, NewIndex, Row, Snapshot, Table,
-    TableDefinition, Transaction, Value,
+    ColumnDefinition, DataType, Database, Error, KeyOrder, NewIndex, NewIndexed, Row,
+    RowExpression, Snapshot, Table, TableDefinition, Transaction, Value,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -148,19 +149,44 @@ fn index() -> impl Strategy<Value = NewIndex> {
     let column = (any::<Index>(), any::<(bool, bool)>());
     let columns = proptest::collection::vec(column, 1..=2);
     let included = proptest::sample::subsequence(COLUMNS.to_vec(), 0..=COLUMNS.len());
-    (columns, included, any::<bool>()).prop_map(|(columns, included, is_unique)| {
+    let kind = select(vec![Kind::OfAll, Kind::OfAll, Kind::OfSome, Kind::Computed]);
+    (columns, included, any::<bool>(), kind).prop_map(|(columns, included, is_unique, kind)| {
         let mut index = NewIndex::new("", Vec::<String>::new());
         for (column, (descending, nulls_first)) in columns {
             let name = column.get(&COLUMNS).0.to_owned();
-            if index.columns.iter().all(|(other, _)| *other != name) {
-                index.columns.push((name, KeyOrder { descending, nulls_first }));
+            let column = NewIndexed::Column(name);
+            if index.columns.iter().all(|(other, _)| *other != column) {
+                index.columns.push((column, KeyOrder { descending, nulls_first }));
             }
         }
-        let is_other = |name: &String| index.columns.iter().all(|(other, _)| other != name);
+        let is_other = |name: &String| {
+            index.columns.iter().all(|(other, _)| *other != NewIndexed::Column(name.clone()))
+        };
         index.included =
             included.iter().map(|(name, _)| (*name).to_owned()).filter(is_other).collect();
+        let table = definition("indexed");
+        let index = match kind {
+            Kind::OfAll => index,
+            Kind::OfSome => {
+                let some = Expression::column("small").greater_than(0i32);
+                index.only_where(RowExpression::condition(&some, &table).unwrap())
+            }
+            Kind::Computed => {
+                let lower = Expression::call(Function::Lower, [Expression::column("label")]);
+                index.expression(RowExpression::new(&lower, &table).unwrap())
+            }
+        };
         if is_unique { index.unique() } else { index }
     })
+}
+
+/// What an index has entries of.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    OfAll,
+    OfSome,
+    /// With an expression behind its columns.
+    Computed,
 }
 
 fn case() -> impl Strategy<Value = Case> {

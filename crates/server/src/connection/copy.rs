@@ -168,22 +168,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let code = code(format);
         let codes = vec![i16::from(code); columns.len()];
         self.wire.put(&CopyOutResponse::new(code, count, codes));
-        match format {
-            CopyFormat::Lines(format) if format.has_header => {
-                encode::header(&columns, format, &mut self.wire.output);
-            }
-            CopyFormat::Lines(_) => {}
-            CopyFormat::Binary => message(&mut self.wire.output, binary::header),
+        if let CopyFormat::Lines(format) = format
+            && format.has_header
+        {
+            encode::header(&columns, format, &mut self.wire.output);
         }
         let mut count = 0;
         loop {
             match rows.next()? {
                 Step::Row(row) => {
-                    put_row(&columns, format, &row, &mut self.wire.output)?;
+                    put_row(&columns, format, (count == 0, &row), &mut self.wire.output)?;
                     count += 1;
                 }
                 Step::RowThenPause(row) => {
-                    put_row(&columns, format, &row, &mut self.wire.output)?;
+                    put_row(&columns, format, (count == 0, &row), &mut self.wire.output)?;
                     count += 1;
                     tokio::task::yield_now().await;
                 }
@@ -196,7 +194,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         if *format == CopyFormat::Binary {
-            message(&mut self.wire.output, binary::end);
+            message(&mut self.wire.output, |output| {
+                if count == 0 {
+                    binary::header(output);
+                }
+                binary::end(output);
+            });
         }
         self.wire.put(&CopyDone::new());
         self.complete(tag("COPY", count));
@@ -239,10 +242,11 @@ fn code(format: &CopyFormat) -> i8 {
     i8::from(*format == CopyFormat::Binary)
 }
 
+/// Drivers want the header of a binary copy in the message of its first row, as PostgreSQL sends it.
 fn put_row(
     columns: &[OutputColumn],
     format: &CopyFormat,
-    row: &Row,
+    (is_first, row): (bool, &Row),
     output: &mut BytesMut,
 ) -> Result<()> {
     match format {
@@ -250,7 +254,12 @@ fn put_row(
             encode::row(columns, format, row, output);
             Ok(())
         }
-        CopyFormat::Binary => message(output, |output| binary::row(columns, row, output)),
+        CopyFormat::Binary => message(output, |output| {
+            if is_first {
+                binary::header(output);
+            }
+            binary::row(columns, row, output)
+        }),
     }
 }
 

@@ -173,3 +173,15 @@ async fn a_binary_copy_of_a_query_is_copied_in_as_the_same_rows() {
     );
     assert_eq!(query(&client, &same).await, ["3"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_message_of_a_binary_copy_has_the_header_and_a_row() {
+    let world = World::new();
+    let client = world.client().await;
+    for (rows, first_bytes) in [(2, 19 + 2 + 4 + 4), (0, 19 + 2)] {
+        let text = format!("COPY (SELECT generate_series(1, {rows})) TO STDOUT (FORMAT binary)");
+        let pieces: Vec<bytes::Bytes> =
+            client.copy_out(&text).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(pieces[0].len(), first_bytes, "{rows} rows");
+    }
+}

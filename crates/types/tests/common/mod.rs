@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onrush_types::{
     Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, IntervalFields,
-    Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
+    Numeric, Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
@@ -35,6 +35,9 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Name),
         Just(DataType::Oid),
         Just(DataType::TimeTz),
+        Just(DataType::Numeric(None)),
+        (29u16..60, -5i16..70)
+            .prop_map(|(precision, scale)| DataType::Numeric(Some((precision, scale)))),
         (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Timestamp, Some(digits))),
         (0u8..6).prop_map(|digits| DataType::Rounded(Clock::Time, Some(digits))),
         (0u8..6).prop_map(|digits| {
@@ -81,6 +84,18 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
                 .prop_map(Value::from)
                 .boxed()
         }
+        DataType::Numeric(None) => {
+            let number =
+                (any::<i128>(), 0..60i32).prop_map(|(digits, scale)| numeric(digits, scale));
+            let others = [Numeric::NaN, Numeric::Infinity, Numeric::NegativeInfinity];
+            let others = others.map(Value::Numeric).to_vec();
+            prop_oneof![4 => number, 1 => prop::sample::select(others)].boxed()
+        }
+        DataType::Numeric(Some((_, scale))) => {
+            // Of fewer digits than any of these types has.
+            let digits = -(10i128.pow(28))..10i128.pow(28);
+            digits.prop_map(move |digits| numeric(digits, i32::from(scale))).boxed()
+        }
         DataType::Uuid => any::<u128>().prop_map(|bits| Uuid::from_u128(bits).into()).boxed(),
         DataType::Date => (-719_162..=2_932_896).prop_map(Value::Date).boxed(),
         DataType::Time => (0..=86_400_000_000i64).prop_map(Value::Time).boxed(),
@@ -98,6 +113,10 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
             any::<i64>().prop_map(|number| Value::from(format!("[{number}]"))).boxed()
         }
     }
+}
+
+fn numeric(digits: i128, scale: i32) -> Value<'static> {
+    Value::Numeric(Numeric::new(digits, scale).expect("a number of few digits"))
 }
 
 fn text(bytes_max: usize) -> BoxedStrategy<Value<'static>> {
@@ -147,7 +166,8 @@ pub fn any_schema() -> impl Strategy<Value = Arc<Schema>> {
             (columns, keys, 1..=count.min(3))
         })
         .prop_filter_map("a key", |(columns, mut keys, key_count)| {
-            keys.retain(|key| columns[*key].data_type.is_ordered());
+            let is_key = |of: DataType| of.is_ordered() && of != DataType::Numeric(None);
+            keys.retain(|key| is_key(columns[*key].data_type));
             (!keys.is_empty()).then_some((columns, keys, key_count))
         })
         .prop_map(|(columns, keys, key_count)| {
