@@ -463,9 +463,7 @@ fn rewrite(
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "avg" => {
-            if let Some(own) = calls::average(&mut aggregate.params.args, schema) {
-                aggregate.func = own;
-            }
+            aggregate.func = calls::average(&mut aggregate.params.args, schema);
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) => {

@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::functions::unicode::rpad;
+use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition};
 use onrush::DataType;
@@ -120,14 +121,13 @@ pub(super) fn sum(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<Aggre
     None
 }
 
-/// An average of whole numbers or of `numeric` is a `numeric`: the function for it.
-pub(super) fn average(arguments: &mut [Expr], schema: &DFSchema) -> Option<Arc<AggregateUDF>> {
-    let [number] = arguments else { return None };
-    let own = number.get_type(schema).ok()?;
-    if !as_numeric(number, &own) {
-        return None;
+/// An average of whole numbers or of `numeric` is a `numeric`: the function for that, or DataFusion's own.
+pub(super) fn average(arguments: &mut [Expr], schema: &DFSchema) -> Arc<AggregateUDF> {
+    let [number] = arguments else { return avg_udaf() };
+    match number.get_type(schema) {
+        Ok(own) if as_numeric(number, &own) => numeric_average(),
+        _ => avg_udaf(),
     }
-    Some(numeric_average())
 }
 
 /// A whole number as `numeric`; whether it is one now.
@@ -193,9 +193,8 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
             Ok(())
         }
         ("avg", arguments) => {
-            if let Some(own) = average(arguments, schema) {
-                window.fun = WindowFunctionDefinition::AggregateUDF(own);
-            }
+            let own = average(arguments, schema);
+            window.fun = WindowFunctionDefinition::AggregateUDF(own);
             Ok(())
         }
         ("stddev" | "stddev_pop" | "var" | "var_pop", arguments) => {

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, InSubquery, Sort};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, InSubquery, Sort};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, GroupingSet, LogicalPlan,
     LogicalPlanBuilder, Subquery, WindowFrame, WindowFrameBound, WindowFrameUnits, when,
@@ -184,9 +185,14 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
                 // Decimals and whole numbers that have one type are joined as they are, and floats as floats.
                 if own.is_floating() || others.is_floating() {
                     for (side, own) in [(&mut *one, &own), (&mut *other, &others)] {
-                        if *own == numeric::ANY {
-                            *side = numerics::as_float(std::mem::take(side));
-                        }
+                        let number = std::mem::take(side);
+                        *side = match own {
+                            _ if *own == numeric::ANY => numerics::as_float(number),
+                            _ if own.is_decimal() => {
+                                Expr::Cast(Cast::new(Box::new(number), ArrowType::Float64))
+                            }
+                            _ => number,
+                        };
                     }
                 } else if has_numeric(&own)
                     || has_numeric(&others)
