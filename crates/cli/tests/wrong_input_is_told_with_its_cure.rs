@@ -79,7 +79,7 @@ fn what_makes_no_sense() {
     for (column, words) in [
         ("id varchar(9000)", ["varchar(9000)", "1 to 8000"]),
         ("id char(0)", ["char(0)", "1 to 8000"]),
-        ("id decimal(40,2)", ["decimal(40,2)", "precision is 1 to 28"]),
+        ("id decimal(2000,2)", ["decimal(2000,2)", "precision is 1 to 1000"]),
     ] {
         let create = ["create", "x", "--table", "t", "--column", column, "--key", "id"];
         refused(&world, &create, 2, &words);

@@ -25,7 +25,10 @@ use crate::values::scalar;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Fact {
+    /// `now()`, as a type.
     Timestamp(DataType),
+    /// When the statement began, whenever its transaction did.
+    Clock,
     Version,
     Database,
     Schema,
@@ -38,8 +41,8 @@ const FACTS: [(&str, Fact); 18] = [
     ("now", Fact::Timestamp(DataType::TimestampTz)),
     ("current_timestamp", Fact::Timestamp(DataType::TimestampTz)),
     ("transaction_timestamp", Fact::Timestamp(DataType::TimestampTz)),
-    ("statement_timestamp", Fact::Timestamp(DataType::TimestampTz)),
-    ("clock_timestamp", Fact::Timestamp(DataType::TimestampTz)),
+    ("statement_timestamp", Fact::Clock),
+    ("clock_timestamp", Fact::Clock),
     ("localtimestamp", Fact::Timestamp(DataType::Timestamp)),
     ("current_date", Fact::Timestamp(DataType::Date)),
     ("current_time", Fact::Timestamp(DataType::Time)),
@@ -92,6 +95,7 @@ impl Fact {
     fn data_type(self) -> DataType {
         match self {
             Fact::Timestamp(data_type) => data_type,
+            Fact::Clock => DataType::TimestampTz,
             Fact::Number => DataType::Int32,
             _ => DataType::Text,
         }
@@ -100,6 +104,7 @@ impl Fact {
     fn value(self, client: &Client, micros: i64) -> Value<'_> {
         match self {
             Fact::Timestamp(DataType::TimestampTz) => Value::TimestampTz(micros),
+            Fact::Clock => Value::TimestampTz(jiff::Timestamp::now().as_microsecond()),
             // The clocks of the session tell what has no zone.
             Fact::Timestamp(of) => {
                 let local = current().zone.local(micros).unwrap_or(micros);

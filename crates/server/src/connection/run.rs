@@ -78,6 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.forget_statements();
                 if tag == "DISCARD ALL" {
                     self.cursors.clear();
+                    self.note_cursors();
                 }
                 self.complete(tag);
             }

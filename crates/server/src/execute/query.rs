@@ -14,12 +14,13 @@ use tokio::runtime::Handle;
 use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::advisory::ClientLocks;
+use crate::clock::now_micros;
 use crate::control::ClientControl;
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::text_column;
-use crate::sql::{Bound, Computed, Lookup, QueryPlan, unix_micros};
+use crate::sql::{Bound, Computed, Lookup, QueryPlan};
 use crate::values;
 
 impl Backend {
@@ -143,14 +144,14 @@ impl Finder {
     ) -> Result<Rows> {
         plan.check_tables(&self.seen)?;
         let parameters = parameters(&plan.parameters, bound)?;
-        let statement = Statement::new(snapshot, self.client.clone(), unix_micros());
+        let statement = Statement::new(snapshot, self.client.clone(), now_micros());
         Ok(self.queries.run(&plan.query, want, statement, &parameters)?)
     }
 
     /// Expressions of rows, for one execution.
     pub(super) fn row_values(&self, computed: &Computed, bound: &Bound) -> Result<Arc<RowValues>> {
         let parameters = parameters(&computed.parameters, bound)?;
-        Ok(computed.expressions.bind(&self.queries, &self.client, unix_micros(), &parameters)?)
+        Ok(computed.expressions.bind(&self.queries, &self.client, now_micros(), &parameters)?)
     }
 
     /// Hands each row that the query finds in the snapshot to `use_row`. Blocks the thread, which

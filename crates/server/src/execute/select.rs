@@ -8,11 +8,12 @@ use super::rows::Source;
 use super::transaction::Work;
 use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction};
 use crate::access::Right;
+use crate::clock::now_micros;
 use crate::error::{Result, SqlError};
 use crate::sequences::{Identity, ValueSource, next_named, source_named};
 use crate::sql::{
     Bound, CopyPlan, Function, GetPlan, Operand, OutputColumn, Scalar, SettingChange, count_of,
-    key_of, unix_micros,
+    key_of,
 };
 
 impl Backend {
@@ -131,7 +132,7 @@ impl Backend {
 
     fn function(&mut self, function: Function) -> Result<Value<'static>> {
         Ok(match function {
-            Function::Now => Value::TimestampTz(unix_micros()),
+            Function::Now => Value::TimestampTz(now_micros()),
             Function::RandomUuid => Value::Uuid(onrush::Uuid::new_v4()),
             Function::WaitDurable => {
                 self.newest = Some(self.idle_for_barrier()?.newest_token());

@@ -13,6 +13,7 @@ use self_cell::{MutBorrow, self_cell};
 use tokio::task::block_in_place;
 
 use super::{Answer, Backend, Plan};
+use crate::clock;
 use crate::error::{Result, SqlError, state};
 use crate::sequences::as_caller;
 use crate::sql::{Isolation, TransactionModes};
@@ -88,6 +89,7 @@ impl Backend {
         match begun {
             Ok(open) => {
                 self.work = Work::Open(open);
+                clock::begin();
                 self.settings.begin(modes);
                 self.is_rolled_back = false;
                 Ok(())
@@ -143,6 +145,7 @@ impl Backend {
         let outcome = if self.has_defined { block_in_place(commit) } else { commit() };
         let session = open.into_owner().into_inner();
         self.work = Work::Idle(Box::new(session));
+        clock::end();
         self.savepoints.clear();
         self.settings.end(outcome.is_ok());
         self.follow_users();
@@ -160,6 +163,7 @@ impl Backend {
     pub(crate) fn roll_back(&mut self) -> Answer {
         self.work = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(mut open) | Work::Failed(mut open) => {
+                clock::end();
                 if self.has_defined {
                     block_in_place(|| open.roll_back());
                 } else {

@@ -13,9 +13,10 @@ use onrush_query::{ColumnType, Place, RowValues};
 use sqlparser::ast::{Expr, SelectItem};
 
 use super::{Form, Rewrite};
+use crate::clock::now_micros;
 use crate::column_change::is_cast_when_assigned;
 use crate::error::{Result, SqlError, key_and_values, state};
-use crate::sql::{ColumnChange, unix_micros};
+use crate::sql::ColumnChange;
 use crate::{schemas, values};
 
 /// After how many rows it is looked whether to go on, and told how far it is.
@@ -232,7 +233,7 @@ fn computed(
         return Err(SqlError::new(state::DATATYPE_MISMATCH, message)
             .with_hint("You might need to add an explicit cast."));
     }
-    Ok(made.bind(queries, rewrite.client, unix_micros(), &[])?)
+    Ok(made.bind(queries, rewrite.client, now_micros(), &[])?)
 }
 
 /// Whether the keys of two tables have the same columns of the same types.

@@ -11,6 +11,7 @@ use onrush_query::style::now_as;
 use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
 
 use super::functions::{self, Function};
+use crate::clock::now_micros;
 use crate::error::{Result, SqlError, state};
 use crate::values::{self, Formats, Wire};
 
@@ -214,7 +215,7 @@ impl Operand {
             Operand::Default => Ok(Value::Default),
             Operand::Constant(value) => Ok(value.borrowed()),
             Operand::Parameter(index, target) => bound.value(*index, *target),
-            Operand::Now(data_type) => now_as(*data_type, unix_micros()).ok_or_else(|| {
+            Operand::Now(data_type) => now_as(*data_type, now_micros()).ok_or_else(|| {
                 let message = format!("now() is not a value of type {data_type}");
                 SqlError::new(state::DATATYPE_MISMATCH, message)
             }),
