@@ -230,7 +230,7 @@ impl SqlError {
     }
 
     /// Drivers know the error by this function of PostgreSQL's.
-    pub(crate) fn from_routine(mut self, routine: &'static str) -> SqlError {
+    pub(crate) fn told_by(mut self, routine: &'static str) -> SqlError {
         self.routine = Some(routine);
         self
     }

@@ -200,7 +200,7 @@ pub(crate) fn write(
     digits.map_or(Ok(()), |digits| write!(formatter, "({digits})"))
 }
 
-/// Reads what is written by [`write`], and PostgreSQL's own names: `timestamp(3) with time zone`. None where it is no
+/// Reads what is written by [`write()`], and PostgreSQL's own names: `timestamp(3) with time zone`. None where it is no
 /// such type; digits that are too many are left for [`DataType::fault`].
 pub(crate) fn read(lower: &str) -> Option<DataType> {
     let (name, digits, behind) = match lower.split_once('(') {

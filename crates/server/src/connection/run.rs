@@ -142,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let message = "cached plan must not change result type";
             return Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
                 .with_hint("A table was altered: prepare the statement again.")
-                .from_routine("RevalidateCachedQuery"));
+                .told_by("RevalidateCachedQuery"));
         }
         Ok(Arc::new(fresh))
     }

@@ -40,10 +40,7 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
         false => None,
     };
     let are_columns = (open + 1..close).enumerate().all(|(at, place)| {
-        match (&tokens[words[place]].token, at % 2) {
-            (Token::Word(_), 0) | (Token::Comma, 1) => true,
-            _ => false,
-        }
+        matches!((&tokens[words[place]].token, at % 2), (Token::Word(_), 0) | (Token::Comma, 1))
     });
     if are_columns && condition.is_none() {
         return;

@@ -387,9 +387,7 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
         return Ok(onrush_query::declared_numeric(digits)?);
     }
     let lower = written.to_string().to_lowercase();
-    let instead = match lower.split('(').next().unwrap_or_default().trim() {
-        _ => onrush_types::data_type::TYPE_NAMES,
-    };
+    let instead = onrush_types::data_type::TYPE_NAMES;
     lower
         .parse()
         .map_err(|_| SqlError::not_supported(format!("the type {written} of {place}"), instead))
