@@ -197,7 +197,8 @@ impl Presence {
     }
 
     /// The client begins a statement with this text, which [`shown`] has made fit.
-    pub(crate) fn begins(&self, text: &Arc<str>) {
+    /// Returns when that is, in microseconds since 1970.
+    pub(crate) fn begins(&self, text: &Arc<str>) -> i64 {
         let mut now = self.entry.now.lock();
         if !Arc::ptr_eq(&now.statement, text) {
             now.statement = Arc::clone(text);
@@ -205,6 +206,7 @@ impl Presence {
         now.state = "active";
         now.state_micros = unix_micros();
         now.statement_micros = Some(now.state_micros);
+        now.state_micros
     }
 
     /// The client has its answers, and is waited for.

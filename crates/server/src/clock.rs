@@ -1,4 +1,5 @@
-//! What `now()` gives: when the client's transaction began, or, outside of one, the time of day.
+//! What `now()` and `statement_timestamp()` give: when the client's transaction began, or, outside of one, its
+//! statement; and when its statement did.
 //!
 //! Invariant: each connection is a task with a clock of its own.
 
@@ -7,32 +8,49 @@ use std::future::Future;
 
 use crate::sql::unix_micros;
 
+/// In microseconds since 1970.
+#[derive(Default)]
+struct Clock {
+    /// When the open transaction began.
+    transaction: Cell<Option<i64>>,
+    /// When the statement did that runs, or ran last.
+    statement: Cell<Option<i64>>,
+}
+
 tokio::task_local! {
-    /// When the open transaction began, in microseconds since 1970.
-    static BEGAN_MICROS: Cell<Option<i64>>;
+    static CLOCK: Clock;
 }
 
 /// Runs a connection with a clock of its own.
 pub(crate) async fn scoped<F: Future>(connection: F) -> F::Output {
-    BEGAN_MICROS.scope(Cell::new(None), connection).await
+    CLOCK.scope(Clock::default(), connection).await
 }
 
-/// A transaction begins.
-pub(crate) fn begin() {
-    set(Some(unix_micros()));
+/// A transaction begins, with its first statement.
+pub(crate) fn begin_transaction() {
+    let began = statement_micros();
+    // Without a connection nobody asks twice.
+    let _ = CLOCK.try_with(|clock| clock.transaction.set(Some(began)));
 }
 
 /// The transaction is over.
-pub(crate) fn end() {
-    set(None);
+pub(crate) fn end_transaction() {
+    let _ = CLOCK.try_with(|clock| clock.transaction.set(None));
 }
 
-fn set(began: Option<i64>) {
-    // Without a connection nobody asks twice.
-    let _ = BEGAN_MICROS.try_with(|clock| clock.set(began));
+/// A statement begins.
+pub(crate) fn begin_statement(micros: i64) {
+    let _ = CLOCK.try_with(|clock| clock.statement.set(Some(micros)));
 }
 
-/// `now()`, in microseconds since 1970.
+/// `now()`.
 pub(crate) fn now_micros() -> i64 {
-    BEGAN_MICROS.try_with(Cell::get).ok().flatten().unwrap_or_else(unix_micros)
+    let transaction = CLOCK.try_with(|clock| clock.transaction.get()).ok().flatten();
+    transaction.unwrap_or_else(statement_micros)
+}
+
+/// `statement_timestamp()`.
+pub(crate) fn statement_micros() -> i64 {
+    let statement = CLOCK.try_with(|clock| clock.statement.get()).ok().flatten();
+    statement.unwrap_or_else(unix_micros)
 }

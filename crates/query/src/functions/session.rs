@@ -27,7 +27,7 @@ use crate::values::scalar;
 enum Fact {
     /// `now()`, as a type.
     Timestamp(DataType),
-    /// When the statement began, whenever its transaction did.
+    /// The time of day, the same wherever the statement asks, whenever its transaction began.
     Clock,
     Version,
     Database,
@@ -101,10 +101,10 @@ impl Fact {
         }
     }
 
-    fn value(self, client: &Client, micros: i64) -> Value<'_> {
+    fn value(self, client: &Client, Times { now: micros, clock }: Times) -> Value<'_> {
         match self {
             Fact::Timestamp(DataType::TimestampTz) => Value::TimestampTz(micros),
-            Fact::Clock => Value::TimestampTz(jiff::Timestamp::now().as_microsecond()),
+            Fact::Clock => Value::TimestampTz(clock),
             // The clocks of the session tell what has no zone.
             Fact::Timestamp(of) => {
                 let local = current().zone.local(micros).unwrap_or(micros);
@@ -152,7 +152,8 @@ pub(crate) fn bind_to_column(plan: LogicalPlan, timestamp: &Expr) -> Result<Logi
         let Expr::ScalarFunction(call) = &inner else { return Ok(Transformed::no(inner)) };
         let function: &dyn std::any::Any = call.func.inner().as_ref();
         match function.downcast_ref::<SessionFunction>().map(|function| function.fact) {
-            Some(Fact::Timestamp(of)) => {
+            Some(fact @ (Fact::Timestamp(_) | Fact::Clock)) => {
+                let of = fact.data_type();
                 let wanted = arrow_type(ColumnType::Stored(of));
                 let told = match of {
                     DataType::TimestampTz => timestamp.clone(),
@@ -180,15 +181,23 @@ pub(crate) fn is_told_where_called(function: &ScalarUDF) -> bool {
     is_zoned(function) || is_of_fields(function)
 }
 
-/// Puts the values that these functions have in this statement in their place.
-pub(crate) fn bind(plan: LogicalPlan, client: &Client, now_micros: i64) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|plan| {
-        rewrite(plan, |inner| constant(inner, client, now_micros))
-    })
-    .data()
+/// In microseconds since 1970.
+#[derive(Clone, Copy)]
+struct Times {
+    /// `now()`.
+    now: i64,
+    /// The time of day.
+    clock: i64,
 }
 
-fn constant(expression: Expr, client: &Client, micros: i64) -> Result<Transformed<Expr>> {
+/// Puts the values that these functions have in this statement in their place.
+pub(crate) fn bind(plan: LogicalPlan, client: &Client, now_micros: i64) -> Result<LogicalPlan> {
+    let times = Times { now: now_micros, clock: jiff::Timestamp::now().as_microsecond() };
+    plan.transform_up_with_subqueries(|plan| rewrite(plan, |inner| constant(inner, client, times)))
+        .data()
+}
+
+fn constant(expression: Expr, client: &Client, times: Times) -> Result<Transformed<Expr>> {
     let fact = match &expression {
         // Of those that are told who asks the arguments may differ from row to row.
         Expr::ScalarFunction(call) => {
@@ -207,6 +216,6 @@ fn constant(expression: Expr, client: &Client, micros: i64) -> Result<Transforme
     };
     let Some(fact) = fact else { return Ok(Transformed::no(expression)) };
     let column = ColumnType::Stored(fact.data_type());
-    let value: ScalarValue = scalar(&fact.value(client, micros), column)?;
+    let value: ScalarValue = scalar(&fact.value(client, times), column)?;
     Ok(Transformed::yes(Expr::Literal(value, None)))
 }

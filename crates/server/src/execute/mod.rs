@@ -66,6 +66,7 @@ pub(crate) use views::View;
 use crate::access::{Access, Identity};
 use crate::advisory::ClientLocks;
 use crate::clients::{Clients, Newcomer, Presence};
+use crate::clock;
 use crate::connection::Door;
 use crate::control::ClientControl;
 use crate::defaults::DatabaseDefaults;
@@ -435,7 +436,7 @@ impl Backend {
 
     /// A statement with this text begins: its time starts to count.
     pub(crate) fn begin_statement(&mut self, text: &Arc<str>) {
-        self.presence.begins(text);
+        clock::begin_statement(self.presence.begins(text));
         self.patience.begin(self.settings.statement_timeout, self.settings.lock_timeout);
         self.look_if_old();
     }

@@ -8,7 +8,7 @@ use super::rows::Source;
 use super::transaction::Work;
 use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction};
 use crate::access::Right;
-use crate::clock::now_micros;
+use crate::clock::{now_micros, statement_micros};
 use crate::error::{Result, SqlError};
 use crate::sequences::{Identity, ValueSource, next_named, source_named};
 use crate::sql::{
@@ -133,6 +133,7 @@ impl Backend {
     fn function(&mut self, function: Function) -> Result<Value<'static>> {
         Ok(match function {
             Function::Now => Value::TimestampTz(now_micros()),
+            Function::Clock => Value::TimestampTz(statement_micros()),
             Function::RandomUuid => Value::Uuid(onrush::Uuid::new_v4()),
             Function::WaitDurable => {
                 self.newest = Some(self.idle_for_barrier()?.newest_token());

@@ -89,7 +89,7 @@ impl Backend {
         match begun {
             Ok(open) => {
                 self.work = Work::Open(open);
-                clock::begin();
+                clock::begin_transaction();
                 self.settings.begin(modes);
                 self.is_rolled_back = false;
                 Ok(())
@@ -145,7 +145,7 @@ impl Backend {
         let outcome = if self.has_defined { block_in_place(commit) } else { commit() };
         let session = open.into_owner().into_inner();
         self.work = Work::Idle(Box::new(session));
-        clock::end();
+        clock::end_transaction();
         self.savepoints.clear();
         self.settings.end(outcome.is_ok());
         self.follow_users();
@@ -163,7 +163,7 @@ impl Backend {
     pub(crate) fn roll_back(&mut self) -> Answer {
         self.work = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(mut open) | Work::Failed(mut open) => {
-                clock::end();
+                clock::end_transaction();
                 if self.has_defined {
                     block_in_place(|| open.roll_back());
                 } else {

@@ -48,7 +48,7 @@ pub(super) fn default_of(
     match Operand::new(value, data_type, &mut Parameters::none()) {
         Ok(Operand::Constant(constant)) => Ok(DefaultValue::Constant(constant)),
         // A moment cast to the column's own type.
-        Ok(Operand::Now(own)) if own == data_type => Ok(DefaultValue::Now),
+        Ok(Operand::Now(own) | Operand::Clock(own)) if own == data_type => Ok(DefaultValue::Now),
         Ok(_) => computed(planner, value, data_type),
         Err(error) if error.is_beyond_the_short_way() => computed(planner, value, data_type),
         Err(error) => Err(error),
@@ -57,7 +57,7 @@ pub(super) fn default_of(
 
 fn generated(value: &Expr, function: Function, is_strict: bool) -> Result<DefaultValue> {
     match function {
-        Function::Now => Ok(DefaultValue::Now),
+        Function::Now | Function::Clock => Ok(DefaultValue::Now),
         Function::RandomUuid => Ok(DefaultValue::Key(KeyStrategy::UuidV4)),
         Function::Key(KeyStrategy::Identity { start, strict }) => {
             Ok(DefaultValue::Key(KeyStrategy::Identity { start, strict: strict || is_strict }))
@@ -134,7 +134,9 @@ fn refused(value: &Expr) -> SqlError {
 fn is_now(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) => is_now(inner),
-        Expr::Function(call) => matches!(functions::of(call), Ok(Function::Now)),
+        Expr::Function(call) => {
+            matches!(functions::of(call), Ok(Function::Now | Function::Clock))
+        }
         _ => false,
     }
 }

@@ -10,6 +10,8 @@ use crate::error::{Result, SqlError, state};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Now,
+    /// `statement_timestamp()` and `clock_timestamp()`.
+    Clock,
     RandomUuid,
     /// As the default of a column: it makes the keys.
     Key(KeyStrategy),
@@ -46,9 +48,8 @@ pub(crate) fn of(call: &ast::Function) -> Result<Function> {
     }
     let function = match (name[0].as_str(), arguments) {
         ("now" | "current_timestamp" | "localtimestamp" | "transaction_timestamp", [])
-        | ("statement_timestamp" | "clock_timestamp" | "current_date" | "current_time", []) => {
-            Function::Now
-        }
+        | ("current_date" | "current_time", []) => Function::Now,
+        ("statement_timestamp" | "clock_timestamp", []) => Function::Clock,
         ("gen_random_uuid" | "uuidv4", []) => Function::RandomUuid,
         ("wait_durable", []) => Function::WaitDurable,
         ("version", []) => Function::Version,

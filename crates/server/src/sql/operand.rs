@@ -11,7 +11,7 @@ use onrush_query::style::now_as;
 use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
 
 use super::functions::{self, Function};
-use crate::clock::now_micros;
+use crate::clock::{now_micros, statement_micros};
 use crate::error::{Result, SqlError, state};
 use crate::values::{self, Formats, Wire};
 
@@ -25,6 +25,8 @@ pub(crate) enum Operand {
     Parameter(usize, DataType),
     /// The moment of the statement, as this type.
     Now(DataType),
+    /// When the statement began.
+    Clock(DataType),
     RandomUuid,
 }
 
@@ -185,6 +187,7 @@ impl Operand {
             }
             Expr::Function(call) => match functions::of(call)? {
                 Function::Now => Ok(Operand::Now(target)),
+                Function::Clock => Ok(Operand::Clock(target)),
                 Function::RandomUuid => Ok(Operand::RandomUuid),
                 _ => Err(too_much(expression)),
             },
@@ -215,13 +218,18 @@ impl Operand {
             Operand::Default => Ok(Value::Default),
             Operand::Constant(value) => Ok(value.borrowed()),
             Operand::Parameter(index, target) => bound.value(*index, *target),
-            Operand::Now(data_type) => now_as(*data_type, now_micros()).ok_or_else(|| {
-                let message = format!("now() is not a value of type {data_type}");
-                SqlError::new(state::DATATYPE_MISMATCH, message)
-            }),
+            Operand::Now(data_type) => timestamp(now_micros(), *data_type),
+            Operand::Clock(data_type) => timestamp(statement_micros(), *data_type),
             Operand::RandomUuid => Ok(Value::Uuid(Uuid::new_v4())),
         }
     }
+}
+
+fn timestamp(micros: i64, data_type: DataType) -> Result<Value<'static>> {
+    now_as(data_type, micros).ok_or_else(|| {
+        let message = format!("now() is not a value of type {data_type}");
+        SqlError::new(state::DATATYPE_MISMATCH, message)
+    })
 }
 
 /// The values of a key, for one execution; none if no row can have it. Nothing equals NULL.

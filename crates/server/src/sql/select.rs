@@ -256,7 +256,7 @@ fn scalar(
         }
         let Ok(function) = functions::of(call) else { return Ok(None) };
         let data_type = match function {
-            Function::Now => DataType::TimestampTz,
+            Function::Now | Function::Clock => DataType::TimestampTz,
             Function::RandomUuid => DataType::Uuid,
             Function::WaitDurable | Function::BackendNumber => DataType::Int32,
             Function::Version
