@@ -5,7 +5,7 @@
 //! 2. A notification is given to its listeners once the commit that it belongs to is durable, and told to a client
 //!    only between its transactions, in the order in which they were given.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -19,11 +19,13 @@ const CHANNEL_BYTES_MAX: usize = 63;
 const PAYLOAD_BYTES_MAX: usize = 7999;
 /// What may wait for one client that does not take it, in bytes.
 const INBOX_BYTES_MAX: usize = 8 << 20;
+/// What a transaction may say, in bytes.
+const SAID_BYTES_MAX: usize = 8 << 20;
 /// What a notification takes beside its texts, about.
 const NOTIFICATION_BYTES: usize = 64;
 
 /// What is told to those who listen to a channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Notification {
     pub(crate) channel: Arc<str>,
     pub(crate) payload: Arc<str>,
@@ -108,8 +110,17 @@ pub(crate) enum Change {
 /// What a client has said in its transaction, and what was committed of it and not given to others yet.
 #[derive(Default)]
 pub(crate) struct Said {
-    said: Mutex<Vec<Word>>,
+    said: Mutex<Words>,
     committed: Mutex<Vec<Notification>>,
+}
+
+/// What is said in one transaction.
+#[derive(Default)]
+struct Words {
+    in_order: Vec<Word>,
+    /// The notifications among them.
+    notifications: HashSet<Notification>,
+    bytes: usize,
 }
 
 enum Word {
@@ -117,13 +128,47 @@ enum Word {
     Notify(Notification),
 }
 
+impl Words {
+    fn push(&mut self, word: Word) -> Result<()> {
+        let bytes = match &word {
+            Word::Notify(notification) if self.notifications.contains(notification) => {
+                return Ok(());
+            }
+            Word::Notify(notification) => notification.bytes(),
+            Word::Change(_) => NOTIFICATION_BYTES,
+        };
+        if self.bytes + bytes > SAID_BYTES_MAX {
+            let message = "too many notifications in one transaction";
+            return Err(SqlError::new(state::LIMIT_EXCEEDED, message)
+                .with_hint("COMMIT more often: up to 8 MiB are kept for the commit."));
+        }
+        self.bytes += bytes;
+        if let Word::Notify(notification) = &word {
+            self.notifications.insert(notification.clone());
+        }
+        self.in_order.push(word);
+        Ok(())
+    }
+
+    fn go_back(&mut self, length: usize) {
+        for word in self.in_order.drain(length.min(self.in_order.len())..) {
+            self.bytes -= match &word {
+                Word::Notify(notification) => {
+                    self.notifications.remove(notification);
+                    notification.bytes()
+                }
+                Word::Change(_) => NOTIFICATION_BYTES,
+            };
+        }
+    }
+}
+
 impl Said {
     pub(crate) fn change(&self, change: Change) -> Result<()> {
         if let Change::Listen(channel) = &change {
             check_channel(channel)?;
         }
-        self.said.lock().push(Word::Change(change));
-        Ok(())
+        self.said.lock().push(Word::Change(change))
     }
 
     /// The same is told once in a transaction, however often it is said.
@@ -132,27 +177,22 @@ impl Said {
         if notification.payload.len() > PAYLOAD_BYTES_MAX {
             return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, "payload string too long"));
         }
-        let mut said = self.said.lock();
-        let is_same = |word: &Word| matches!(word, Word::Notify(other) if *other == notification);
-        if !said.iter().any(is_same) {
-            said.push(Word::Notify(notification));
-        }
-        Ok(())
+        self.said.lock().push(Word::Notify(notification))
     }
 
     /// How much was said, for [`go_back`](Self::go_back).
     pub(crate) fn length(&self) -> usize {
-        self.said.lock().len()
+        self.said.lock().in_order.len()
     }
 
     /// What was said since is not said.
     pub(crate) fn go_back(&self, length: usize) {
-        self.said.lock().truncate(length);
+        self.said.lock().go_back(length);
     }
 
     /// The transaction is committed, though perhaps not durable yet.
     pub(crate) fn commit(&self, inbox: &Inbox) {
-        for word in std::mem::take(&mut *self.said.lock()) {
+        for word in std::mem::take(&mut *self.said.lock()).in_order {
             match word {
                 Word::Change(change) => inbox.change(change),
                 Word::Notify(notification) => self.committed.lock().push(notification),

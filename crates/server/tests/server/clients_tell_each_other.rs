@@ -115,6 +115,18 @@ async fn names_and_payloads_that_are_too_long_are_refused() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_says_too_much_is_refused_and_tells_nothing() {
+    let world = World::new();
+    let mut listener = listening(&world, "news").await;
+    let client = world.client().await;
+    let many =
+        "SELECT pg_notify('news', n || repeat('x', 7000)) FROM generate_series(1, 2000) AS g(n)";
+    assert_eq!(code(&client.simple_query(many).await.unwrap_err()), "54000");
+    query(&client, "NOTIFY news, 'after'").await;
+    assert_eq!(next_notification(&mut listener).await, "news: after");
+}
+
 /// The client's number.
 async fn number(client: &Client) -> String {
     query(client, "SELECT pg_backend_pid()").await.remove(0)
