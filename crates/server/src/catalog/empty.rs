@@ -81,7 +81,13 @@ pub(super) const ALL: &[SystemTable] = &[
     ),
     table(
         "pg_range",
-        &[("rngtypid", OID), ("rngsubtype", OID), ("rngcollation", OID), ("rngsubopc", OID)],
+        &[
+            ("rngtypid", OID),
+            ("rngsubtype", OID),
+            ("rngmultitypid", OID),
+            ("rngcollation", OID),
+            ("rngsubopc", OID),
+        ],
     ),
     table(
         "pg_auth_members",
