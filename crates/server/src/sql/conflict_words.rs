@@ -9,6 +9,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::dialect::OnrushDialect;
+use super::index::innermost;
 use super::insert::Arbiter;
 use super::{form, names};
 use crate::error::{Result, SqlError, state};
@@ -148,10 +149,7 @@ enum Key {
 }
 
 fn key(table: &TableDefinition, expression: &Expr) -> Result<Key> {
-    let mut inner = expression;
-    while let Expr::Nested(nested) = inner {
-        inner = nested;
-    }
+    let inner = innermost(expression);
     let Expr::Identifier(name) = inner else { return Ok(Key::Computed(computed(table, inner))) };
     Ok(column_key(table, table.shown_column_index(&names::identifier(name))?))
 }

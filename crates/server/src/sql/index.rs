@@ -52,7 +52,7 @@ impl Key {
 }
 
 /// Without parentheses around it.
-fn innermost(expression: &Expr) -> &Expr {
+pub(super) fn innermost(expression: &Expr) -> &Expr {
     match expression {
         Expr::Nested(inner) => innermost(inner),
         other => other,
