@@ -156,6 +156,12 @@ fn every_kind_of_definition_is_known() {
     let boxes = database.create_index("boxes", &halves).unwrap();
     let row = [4i64.into(), onrush::Value::Default];
     database.session().unwrap().insert(&boxes, &row).unwrap();
+    let amount = ColumnDefinition::new("amount", DataType::Numeric(None));
+    let amounts = TableDefinition::builder("amounts").column(number("id").not_null());
+    let amounts = amounts.column(amount).primary_key(["id"]).build().unwrap();
+    let amounts = database.create_table(amounts).unwrap();
+    let amount = onrush::Numeric::new(15, 1).unwrap();
+    database.session().unwrap().insert(&amounts, &[1i64.into(), amount.into()]).unwrap();
     let view = ViewDefinition {
         query: "SELECT id FROM authors".into(),
         sources: vec![ViewSource { table: authors.id(), columns: vec![0, 1], used: vec![0] }],

@@ -58,7 +58,7 @@ impl RowPlan {
 fn take_value<'b>(rule: Rule, input: &mut Input<'b>) -> Option<&'b [u8]> {
     let length = match rule {
         Rule::Char(width) if width <= 255 => usize::from(input.u8()?),
-        Rule::Char(_) | Rule::Text(_) | Rule::Bytes => usize::from(input.u16()?),
+        Rule::Char(_) | Rule::Text(_) | Rule::Bytes | Rule::Numeric => usize::from(input.u16()?),
         _ => rule.width()?,
     };
     input.take(length)
