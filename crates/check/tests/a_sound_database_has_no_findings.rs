@@ -102,9 +102,9 @@ fn tables_that_are_not_logged_are_sound_and_empty() {
 fn every_kind_of_definition_is_known() {
     use onrush::expression::{Arithmetic, Expression};
     use onrush::{
-        ColumnDefinition, DataType, Database, KeyStrategy, NewForeignKey, NewIndex, Options,
-        ReferentialAction, RowExpression, SequenceDefinition, SequenceOwner, TableDefinition,
-        ViewColumnKind, ViewDefinition, ViewSource,
+        ColumnDefinition, DataType, Database, EnumLabels, EnumType, KeyStrategy, NewForeignKey,
+        NewIndex, Options, ReferentialAction, RowExpression, SequenceDefinition, SequenceOwner,
+        TableDefinition, ViewColumnKind, ViewDefinition, ViewSource,
     };
     let disk = MemoryDisk::new();
     let shared = std::sync::Arc::new(disk.clone());
@@ -119,7 +119,8 @@ fn every_kind_of_definition_is_known() {
     let authors = database.create_table(authors.primary_key(["id"]).build().unwrap()).unwrap();
     database.create_index("authors", &NewIndex::new("once", ["computed"]).unique()).unwrap();
     let books = TableDefinition::builder("books").column(number("id").not_null());
-    let books = books.column(number("author")).primary_key(["id"]).build().unwrap();
+    let books = books.column(number("author")).primary_key(["id"]).key_name("books_by_id");
+    let books = books.build().unwrap();
     database.create_table(books).unwrap();
     let by_id = NewForeignKey::new("by_id", ["author"], "authors");
     let by_other = NewForeignKey {
@@ -162,6 +163,15 @@ fn every_kind_of_definition_is_known() {
     let amounts = database.create_table(amounts).unwrap();
     let amount = onrush::Numeric::new(15, 1).unwrap();
     database.session().unwrap().insert(&amounts, &[1i64.into(), amount.into()]).unwrap();
+    let labels = EnumLabels::new(["sad", "happy"]).unwrap();
+    let mood = TableDefinition::builder("mood").labels(labels.clone()).build().unwrap();
+    let mood = database.create_table(mood).unwrap();
+    let mood = DataType::Enum(EnumType::new(mood.id(), "mood", &labels));
+    let feels = ColumnDefinition::new("feels", mood).default_value("happy");
+    let people = TableDefinition::builder("people").column(feels.not_null());
+    let people = people.column(ColumnDefinition::new("was", mood)).primary_key(["feels"]);
+    let people = database.create_table(people.build().unwrap()).unwrap();
+    database.session().unwrap().insert(&people, &["sad".into(), "happy".into()]).unwrap();
     let view = ViewDefinition {
         query: "SELECT id FROM authors".into(),
         sources: vec![ViewSource { table: authors.id(), columns: vec![0, 1], used: vec![0] }],

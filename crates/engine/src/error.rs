@@ -71,6 +71,8 @@ pub enum Error {
     DuplicateKey {
         /// The table.
         table: String,
+        /// The name of the primary key, if it has one.
+        constraint: Option<Box<str>>,
         /// The key's columns and values.
         key: KeyInWords,
     },

@@ -97,12 +97,13 @@ pub use onrush_log::{LogStatistics, Lsn};
 pub use onrush_types::expression;
 pub use onrush_types::{
     CheckConstraint, Clock, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue,
-    Deferral, EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
-    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, Interval, IntervalFields, KeyOrder,
-    KeyStrategy, NeedsNoRows, Numeric, NumericFault, ROW_ID, ReferentialAction, RowExpression,
-    RowView, SECOND_DIGITS_MAX, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE,
-    TableBuilder, TableChange, TableDefinition, TimeTz, TypeError, Uniqueness, Uuid,
-    VIEW_BYTES_MAX, Value, ViewColumnKind, ViewDefinition, ViewSource,
+    Deferral, EntriesOf, EntrySource, EnumLabels, EnumType, FOREIGN_KEY_COLUMNS_MAX, ForeignKey,
+    INDEX_COLUMNS_MAX, IndexDefinition, Indexed, IndexedColumn, IndexedExpression, Interval,
+    IntervalFields, KeyOrder, KeyStrategy, LabelFault, NeedsNoRows, NewLabel, Numeric,
+    NumericFault, ROW_ID, ReferentialAction, RowExpression, RowView, SECOND_DIGITS_MAX, Schema,
+    SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange,
+    TableDefinition, TimeTz, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
+    ViewDefinition, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

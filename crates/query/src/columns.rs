@@ -11,9 +11,10 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, Field};
 use datafusion::arrow::error::ArrowError;
-use onrush::{DataType, RowView, StoredBytes, Value};
+use onrush::{DataType, EnumType, RowView, StoredBytes, Value};
 
 use crate::array::read_array;
+use crate::enumeration::{self, ENUM_BYTES};
 use crate::error::QueryError;
 use crate::functions::decimal;
 use crate::interval::to_arrow;
@@ -42,6 +43,7 @@ pub(crate) enum ColumnBuilder {
     Array(ArrayColumn),
     Interval(IntervalMonthDayNanoBuilder),
     TimeTz(FixedSizeBinaryBuilder),
+    Enum(FixedSizeBinaryBuilder, EnumType),
 }
 
 /// Arrays in the making: their elements in a row, and where each of them ends.
@@ -132,6 +134,9 @@ impl ColumnBuilder {
             DataType::TimeTz => {
                 ColumnBuilder::TimeTz(FixedSizeBinaryBuilder::with_capacity(rows, TIME_TZ_BYTES))
             }
+            DataType::Enum(of) => {
+                ColumnBuilder::Enum(FixedSizeBinaryBuilder::with_capacity(rows, ENUM_BYTES), of)
+            }
             DataType::Interval => {
                 ColumnBuilder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows))
             }
@@ -186,6 +191,12 @@ impl ColumnBuilder {
             (ColumnBuilder::Interval(to), Value::Interval(interval)) => {
                 let fits = to_arrow(*interval);
                 to.append_value(fits.map_err(|error| ArrowError::ExternalError(Box::new(error)))?);
+            }
+            (ColumnBuilder::Enum(to, of), Value::Text(label)) => {
+                let value = enumeration::to_bytes(*of, label).ok_or_else(|| {
+                    ArrowError::SchemaError(format!("{label:?} is no label of {}", of.name()))
+                })?;
+                to.append_value(value)?;
             }
             (to, Value::Null) => to.append_null(),
             (_, other) => {
@@ -244,7 +255,7 @@ impl ColumnBuilder {
             ColumnBuilder::Timestamp(to) => to.append_null(),
             ColumnBuilder::Array(to) => to.append_null(),
             ColumnBuilder::Interval(to) => to.append_null(),
-            ColumnBuilder::TimeTz(to) => to.append_null(),
+            ColumnBuilder::TimeTz(to) | ColumnBuilder::Enum(to, _) => to.append_null(),
         }
     }
 
@@ -267,7 +278,7 @@ impl ColumnBuilder {
             ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
             ColumnBuilder::Array(from) => from.finish(),
             ColumnBuilder::Interval(from) => Arc::new(from.finish()),
-            ColumnBuilder::TimeTz(from) => Arc::new(from.finish()),
+            ColumnBuilder::TimeTz(from) | ColumnBuilder::Enum(from, _) => Arc::new(from.finish()),
         }
     }
 }

@@ -33,6 +33,7 @@ mod computed;
 mod condition;
 mod datetime;
 mod engine;
+mod enumeration;
 mod error;
 mod first_rows;
 mod functions;

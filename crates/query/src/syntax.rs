@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::binder::{self, Bound};
 use crate::engine::QueryEngine;
+use crate::enumeration;
 use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
@@ -193,7 +194,13 @@ fn type_name(data_type: &DataType) -> Option<String> {
         DataType::SmallInt(_) | DataType::Int2(_) => "int2".to_owned(),
         DataType::BigInt(_) | DataType::Int8(_) => "int8".to_owned(),
         DataType::Boolean | DataType::Bool => "bool".to_owned(),
-        DataType::Custom(name, _) => name.0.last()?.to_string().to_lowercase(),
+        DataType::Custom(name, _) => {
+            let own = name.0.last()?.to_string().to_lowercase();
+            match own.parse() {
+                Ok(onrush::DataType::Enum(of)) => enumeration::own_name(of).to_owned(),
+                _ => own,
+            }
+        }
         DataType::Real | DataType::Float4 => "float4".to_owned(),
         DataType::DoublePrecision | DataType::Float8 => "float8".to_owned(),
         DataType::Numeric(_) | DataType::Decimal(_) => "numeric".to_owned(),

@@ -7,6 +7,7 @@ use onrush_types::data_type::NAME_BYTES_MAX;
 use onrush_types::text;
 
 use crate::array::{read_array, write_array};
+use crate::enumeration;
 use crate::error::QueryError;
 use crate::functions::{escaped, limited};
 use crate::interval::parse_interval;
@@ -31,6 +32,7 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         | DataType::Timestamp
         | DataType::TimestampTz => crate::datetime::read(data_type, written),
         DataType::Name => Ok(Value::from(name_of(written))),
+        DataType::Enum(of) => Ok(Value::from(enumeration::read(of, written)?)),
         DataType::Oid => oid(written),
         DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),
         DataType::Rounded(Clock::Interval(fields), digits) => {

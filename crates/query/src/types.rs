@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, IntervalUnit, TimeUnit};
 use onrush::DataType;
 
+use crate::enumeration::{ENUM_BYTES, any_enum};
 use crate::numeric;
 
 /// Where a field's metadata says what its Arrow type does not.
@@ -20,6 +21,9 @@ pub(crate) const STAND_IN: ArrowType = ArrowType::Decimal128(38, 10);
 
 /// Bytes of a time with an offset.
 pub(crate) const TIME_TZ_BYTES: i32 = 12;
+
+/// Ends the note of a field with arrays.
+const ARRAY: &str = "[]";
 
 /// What marks a field that is shown as a vector.
 const VECTOR: &str = "vector";
@@ -77,6 +81,7 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         // Ordered as the times are.
         DataType::TimeTz => ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
+        DataType::Enum(_) => ArrowType::FixedSizeBinary(ENUM_BYTES),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Rounded(clock, _) => arrow_type(ColumnType::Stored(clock.data_type())),
         DataType::Date => ArrowType::Date32,
@@ -90,6 +95,8 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
 pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> Field {
     let field = Field::new(name, arrow_type(column_type), is_nullable);
     let note = match column_type {
+        ColumnType::Stored(DataType::Enum(of)) => of.note(),
+        ColumnType::Array(DataType::Enum(of)) => format!("{}{ARRAY}", of.note()),
         ColumnType::Stored(
             data_type @ (DataType::Char(_)
             | DataType::Varchar(_)
@@ -126,10 +133,14 @@ pub(crate) fn column_type(field: &Field) -> ColumnType {
             }
         }
         Some(note) => {
-            if let Ok(data_type) = note.parse::<DataType>().map(ColumnType::Stored)
-                && arrow_type(data_type) == *field.data_type()
+            let noted = match note.strip_suffix(ARRAY) {
+                Some(element) => element.parse().map(ColumnType::Array),
+                None => note.parse().map(ColumnType::Stored),
+            };
+            if let Ok(noted) = noted
+                && arrow_type(noted) == *field.data_type()
             {
-                return data_type;
+                return noted;
             }
         }
         None => {}
@@ -163,6 +174,7 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         ArrowType::Binary | ArrowType::BinaryView => DataType::Bytes,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
         ArrowType::FixedSizeBinary(TIME_TZ_BYTES) => DataType::TimeTz,
+        ArrowType::FixedSizeBinary(ENUM_BYTES) => DataType::Enum(any_enum()),
         ArrowType::FixedSizeBinary(_) => DataType::Bytes,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,

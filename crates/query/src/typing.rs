@@ -72,6 +72,12 @@ impl TypePlanner for Types {
                 let message = "an array of intervals is not supported".to_owned();
                 return Err(QueryError::NotSupported { message }.into());
             }
+            SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
+                match element.to_string().parse() {
+                    Ok(of @ DataType::Enum(_)) => Some(ColumnType::Array(of)),
+                    _ => None,
+                }
+            }
             SqlType::JSON => stored(DataType::Json),
             SqlType::JSONB => stored(DataType::Jsonb),
             SqlType::Varchar(Some(_))

@@ -12,6 +12,7 @@ use onrush::{DataType, Decimal, Numeric, TimeTz, Uuid, Value};
 
 use crate::array::write_array;
 use crate::columns::ColumnBuilder;
+use crate::enumeration;
 use crate::error::{QueryError, Result};
 use crate::interval::of_arrow;
 use crate::numeric::of_bytes;
@@ -79,6 +80,8 @@ pub(crate) fn value_at<'a>(
             let bytes = array.as_fixed_size_binary().value(row);
             if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
                 Value::Uuid(Uuid::from_bytes(bytes))
+            } else if let Some((_, label)) = enumeration::of_bytes(bytes) {
+                Value::from(label)
             } else if let Ok(bytes) = bytes.try_into() {
                 Value::TimeTz(TimeTz::from_ordered_bytes(bytes))
             } else {

@@ -65,6 +65,7 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_COLUMN: &str = "42701";
     pub(crate) const UNDEFINED_COLUMN: &str = "42703";
     pub(crate) const DUPLICATE_OBJECT: &str = "42710";
+    pub(crate) const INVALID_NAME: &str = "42602";
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
     pub(crate) const INVALID_FOREIGN_KEY: &str = "42830";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
@@ -482,6 +483,7 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
             DataType::Int16 | DataType::Int32 | DataType::Int64 if is_whole_number(text) => {
                 state::NUMERIC_OUT_OF_RANGE
             }
+            DataType::Enum(_) => state::INVALID_TEXT,
             DataType::Float32 | DataType::Float64 if text.trim().parse::<f64>().is_ok() => {
                 state::NUMERIC_OUT_OF_RANGE
             }

@@ -26,6 +26,7 @@ mod comments;
 mod connection;
 mod control;
 mod defaults;
+mod enum_types;
 mod error;
 mod execute;
 mod kept;

@@ -67,10 +67,20 @@ fn definition() -> Result<TableDefinition> {
     Ok(schemas.primary_key(["name"]).build()?)
 }
 
-/// The name of a table's primary key.
-pub(crate) fn key_name(table: &str) -> String {
-    made_up::name(own_name(table), None, "pkey")
+/// The name of a table's primary key; none for a table without one.
+pub(crate) fn key_name(table: &TableDefinition) -> Option<String> {
+    let made_up = || made_up_key_name(table.name());
+    let own = || table.key_name().map_or_else(made_up, str::to_owned);
+    table.row_id().is_none().then(own)
 }
+
+/// The name of the primary key of a table whose key was not given one.
+pub(crate) fn made_up_key_name(table: &str) -> String {
+    made_up::name(own_name(table), None, KEY)
+}
+
+/// What made-up names of primary keys end with.
+pub(crate) const KEY: &str = "pkey";
 
 /// The schemas that users have made.
 pub(crate) fn made_ones(database: &Database, reads: &mut impl Reads) -> Result<BTreeSet<String>> {

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use onrush::{Database, Error, Result, Table, Transaction};
+use onrush::{Database, EnumType, Error, Result, Table, Transaction};
 
 use crate::access::{self, Roles, is_reserved};
 use crate::comments::{self, Comment, ConstraintComment, Place};
-use crate::schemas;
+use crate::{enum_types, schemas};
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
@@ -96,6 +96,15 @@ impl Seen {
         }
     }
 
+    /// The table, sequence or view of this name of the engine's.
+    pub(crate) fn relation(&self, name: &str) -> Result<Table> {
+        let found = self.table(name)?;
+        match found.definition().labels() {
+            None => Ok(found),
+            Some(_) => Err(Error::UnknownTable { name: name.to_owned() }),
+        }
+    }
+
     /// Whether the table is still there as it is in the handle.
     pub(crate) fn is_current(&self, table: &Table) -> bool {
         match &self.own {
@@ -116,7 +125,7 @@ impl Seen {
     /// All tables, sequences and views of users, by name.
     pub(crate) fn relations(&self) -> Vec<Table> {
         // One that was dropped just now is left out.
-        self.names().iter().filter_map(|name| self.table(name).ok()).collect()
+        self.names().iter().filter_map(|name| self.relation(name).ok()).collect()
     }
 
     /// All tables of users, by name.
@@ -133,9 +142,17 @@ impl Seen {
         tables
     }
 
-    /// The table, sequence or view that the engine knows by a number.
+    /// All enumerated types of users, by name.
+    pub(crate) fn enum_types(&self) -> Vec<(Table, EnumType)> {
+        let tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
+        let of = |table: Table| enum_types::of_table(&table).map(|of| (table, of));
+        tables.filter_map(of).collect()
+    }
+
+    /// The table, sequence, view or type that the engine knows by a number.
     pub(crate) fn numbered(&self, number: u32) -> Option<Table> {
-        self.relations().into_iter().find(|table| table.id() == number)
+        let mut tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
+        tables.find(|table| table.id() == number)
     }
 
     /// All sequences of users, by name.
@@ -145,15 +162,23 @@ impl Seen {
         tables
     }
 
+    /// The table whose primary key has a name, with its schema in front.
+    pub(crate) fn table_of_key(&self, key: &str) -> Option<Table> {
+        let (schema, own) = schemas::parts(key);
+        self.tables().into_iter().find(|table| {
+            schemas::parts(table.name()).0 == schema
+                && schemas::key_name(table.definition()).is_some_and(|key| key == own)
+        })
+    }
+
     /// The engine's names of all indexes of users' tables; of primary keys, too.
     pub(crate) fn index_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for table in self.tables() {
             let definition = table.definition();
             names.extend(definition.indexes().iter().map(|index| index.name.clone()));
-            if definition.row_id().is_none() {
-                let schema = schemas::parts(table.name()).0;
-                names.insert(schemas::joined(schema, &schemas::key_name(table.name())));
+            if let Some(key) = schemas::key_name(definition) {
+                names.insert(schemas::joined(schemas::parts(table.name()).0, &key));
             }
         }
         names

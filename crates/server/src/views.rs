@@ -29,6 +29,7 @@ impl Dependent {
 /// What a table is called in messages.
 pub(crate) fn kind(table: &TableDefinition) -> &'static str {
     match (table.sequence(), table.view()) {
+        _ if table.labels().is_some() => "type",
         (Some(_), _) => "sequence",
         (_, Some(_)) => "view",
         _ => "table",

@@ -272,6 +272,7 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Json
         | DataType::Jsonb
         | DataType::TimeTz
+        | DataType::Enum(_)
         | DataType::Interval
         | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
@@ -294,6 +295,7 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         | DataType::Text
         | DataType::Name
         | DataType::Numeric(_) => LogicalType::String,
+        DataType::Enum(_) => LogicalType::Enum,
         // Parquet's own interval counts milliseconds without a sign.
         DataType::Interval | DataType::TimeTz => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use rust_decimal::Decimal;
 
 use crate::data_type::NAME_BYTES_MAX;
-use crate::{ColumnName, DataType, Interval, Numeric, TimeTz, TypeError, Value, json};
+use crate::{ColumnName, DataType, EnumType, Interval, Numeric, TimeTz, TypeError, Value, json};
 
 /// 0001-01-01, in days since 1970-01-01.
 pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
@@ -114,6 +114,13 @@ pub(crate) fn time_tz(value: &Value<'_>) -> Result<TimeTz, Fault> {
 #[inline]
 pub(crate) fn oid(value: &Value<'_>) -> Result<u32, Fault> {
     u32::try_from(int64(value)?).map_err(|_| out_of_range("an oid is 0 to 4294967295"))
+}
+
+/// The code of a label.
+#[inline]
+pub(crate) fn label_code(of: EnumType, value: &Value<'_>) -> Result<u32, Fault> {
+    let Value::Text(label) = value else { return Err(Fault::WrongType) };
+    of.code(label).ok_or_else(|| out_of_range(format!("{label:?} is no label of {}", of.name())))
 }
 
 /// A time or interval of a type that keeps fewer digits.
@@ -302,6 +309,9 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Interval => Value::Interval(interval(value)?),
         DataType::TimeTz => Value::TimeTz(time_tz(value)?),
         DataType::Oid => Value::Int64(i64::from(oid(value)?)),
+        DataType::Enum(of) => {
+            Value::Text(Cow::Borrowed(of.label(label_code(of, value)?).unwrap_or_default()))
+        }
         DataType::Rounded(clock, _) => data_type.rounded(to_type(clock.data_type(), value)?),
     })
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::TypeError;
+use crate::enumeration::EnumType;
 use crate::interval::INTERVAL_BYTES;
 use crate::numeric::NUMERIC_PRECISION_MAX;
 use crate::rounding::{self, Clock};
@@ -68,6 +69,8 @@ pub enum DataType {
     /// A time, timestamp or interval with so many digits of seconds, or all. Values of more are not taken: who writes
     /// them rounds them.
     Rounded(Clock, Option<u8>),
+    /// Labels in an order of their own. A value is the label as a text.
+    Enum(EnumType),
     /// Any [`Numeric`](crate::Numeric); or those of so many digits, so many of them after the point: 1 to 1000, and
     /// -1000 to 1000. What [`Decimal`](DataType::Decimal) has space for is kept as that.
     Numeric(Option<(u16, i16)>),
@@ -91,7 +94,11 @@ impl DataType {
         match self {
             DataType::Boolean => Some(1),
             DataType::Int16 => Some(2),
-            DataType::Int32 | DataType::Float32 | DataType::Date | DataType::Oid => Some(4),
+            DataType::Int32
+            | DataType::Float32
+            | DataType::Date
+            | DataType::Oid
+            | DataType::Enum(_) => Some(4),
             DataType::Int64
             | DataType::Float64
             | DataType::Time
@@ -216,6 +223,7 @@ impl fmt::Display for DataType {
             DataType::TimeTz => "timetz",
             DataType::Name => "name",
             DataType::Oid => "oid",
+            DataType::Enum(of) => of.name(),
             DataType::Rounded(clock, digits) => return rounding::write(*clock, *digits, formatter),
             DataType::Numeric(None) => "numeric",
             DataType::Numeric(Some((precision, scale))) => {
@@ -269,7 +277,7 @@ fn plain_type(name: &str) -> Option<DataType> {
         "name" => DataType::Name,
         "oid" => DataType::Oid,
         "numeric" | "decimal" => DataType::Numeric(None),
-        _ => return None,
+        other => return EnumType::noted(other).map(DataType::Enum),
     })
 }
 

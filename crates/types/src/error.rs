@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::enumeration::LabelFault;
 use crate::{DataType, KeyStrategy};
 
 /// The full name of a column, written `table.column` in messages.
@@ -164,6 +165,14 @@ pub enum TypeError {
         table: Box<str>,
         /// The name asked for.
         name: Box<str>,
+    },
+    /// A label that a type of labels cannot have.
+    #[error("label {label:?}: {fault}")]
+    BadLabel {
+        /// The label.
+        label: Box<str>,
+        /// What is wrong with it.
+        fault: LabelFault,
     },
     /// The expression of a check is over the limit.
     #[error(

@@ -20,6 +20,7 @@
 
 mod convert;
 pub mod data_type;
+mod enumeration;
 pub mod error;
 pub mod expression;
 pub mod generate;
@@ -35,6 +36,7 @@ mod time_tz;
 pub mod value;
 
 pub use data_type::DataType;
+pub use enumeration::{EnumLabels, EnumType, LABELS_MAX, LabelFault, NewLabel};
 pub use error::{ColumnName, TypeError};
 pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
 pub use interval::Interval;

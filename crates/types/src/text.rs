@@ -26,9 +26,11 @@ use crate::{DataType, NumericFault, Schema, TimeTz, TypeError, Value, json};
 /// [`TypeError::BadText`], saying what is expected.
 pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
     let value = match data_type {
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Text | DataType::Name => {
-            Ok(Value::Text(Cow::Borrowed(text)))
-        }
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Text
+        | DataType::Name
+        | DataType::Enum(_) => Ok(Value::Text(Cow::Borrowed(text))),
         DataType::Json => json::check(text).map(|()| Value::Text(Cow::Borrowed(text))),
         _ => parse_plain(data_type, text.trim()),
     };
@@ -72,6 +74,7 @@ fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
             convert::micros(data_type, value).map(|_| ())
         }
         DataType::TimeTz => convert::time_tz(value).map(|_| ()),
+        DataType::Enum(of) => convert::label_code(of, value).map(|_| ()),
         DataType::Rounded(clock, _) => {
             check(clock.data_type(), value)?;
             convert::check_rounded(data_type, value)
@@ -116,6 +119,7 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         | DataType::Varchar(_)
         | DataType::Text
         | DataType::Name
+        | DataType::Enum(_)
         | DataType::Json => Ok(Value::Text(Cow::Owned(text.to_owned()))),
     }
 }

@@ -230,14 +230,17 @@ impl<'a> Value<'a> {
 }
 
 impl DataType {
-    /// How two values of this type compare: [`Value::total_cmp`], and for `char` trailing blanks
-    /// are ignored. This is the order of keys.
+    /// How two values of this type compare: [`Value::total_cmp`], for `char` without trailing blanks, and labels in
+    /// the order of their type. This is the order of keys.
     pub fn compare(self, left: &Value<'_>, right: &Value<'_>) -> Ordering {
         match (self, left, right) {
             (DataType::Char(_), Value::Text(left), Value::Text(right)) => {
                 let (left, right) = (left.as_bytes(), right.as_bytes());
                 let trimmed = &right[..length_without_blanks(right)];
                 left[..length_without_blanks(left)].cmp(trimmed)
+            }
+            (DataType::Enum(of), Value::Text(left), Value::Text(right)) => {
+                of.code(left).cmp(&of.code(right))
             }
             _ => left.total_cmp(right),
         }

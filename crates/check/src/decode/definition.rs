@@ -1,12 +1,12 @@
 //! Table definitions as the catalogue keeps them.
 
 use onrush_types::expression::TypedExpression;
-use onrush_types::{Clock, DataType, IntervalFields, KeyStrategy};
+use onrush_types::{Clock, DataType, EnumType, IntervalFields, KeyStrategy};
 
 use super::field::Rule;
 use super::indexes::{self, EntriesOf, Index};
 use super::input::Input;
-use super::{links, views};
+use super::{labels, links, views};
 
 const NAME_BYTES_MAX: usize = 128;
 const COLUMNS_MAX: u16 = 1024;
@@ -86,7 +86,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=10).contains(&format) {
+    if !(1..=11).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -115,7 +115,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=10, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=11, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -145,6 +145,15 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     }
     if format == 8 || format > 8 && read_flag(&mut input)? {
         views::read(&mut input, live)?;
+    }
+    if format == 11 {
+        let length = usize::from(input.u16().ok_or(SHORT)?);
+        if length > 0 {
+            check_name(input.take(length).ok_or(SHORT)?)?;
+        }
+        if read_flag(&mut input)? {
+            labels::read(&mut input)?;
+        }
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {
@@ -327,10 +336,14 @@ impl Definition {
 
 pub(super) fn read_name(input: &mut Input<'_>) -> Read<String> {
     let length = usize::from(input.u16().ok_or(SHORT)?);
-    let bytes = input.take(length).ok_or(SHORT)?;
+    check_name(input.take(length).ok_or(SHORT)?).map(str::to_owned)
+}
+
+fn check_name(bytes: &[u8]) -> Read<&str> {
     let name = std::str::from_utf8(bytes).map_err(|_| "a name is not UTF-8")?;
-    let sound = (1..=NAME_BYTES_MAX).contains(&length) && !name.chars().any(char::is_control);
-    if sound { Ok(name.to_owned()) } else { Err("a name is empty, too long or not printable") }
+    let is_sound =
+        (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+    if is_sound { Ok(name) } else { Err("a name is empty, too long or not printable") }
 }
 
 fn read_column(input: &mut Input<'_>) -> Read<Column> {
@@ -421,6 +434,10 @@ pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
                 return Err("a numeric is one that has space in a decimal");
             }
             DataType::Numeric(Some((precision, scale)))
+        }
+        26 => {
+            let (id, name) = (input.u32().ok_or(SHORT)?, read_name(input)?);
+            DataType::Enum(EnumType::new(id, &name, &labels::read(input)?))
         }
         _ => return Err("a type is not known"),
     })

@@ -1,6 +1,6 @@
 //! What the bytes of one column may be, as stored in a row.
 
-use onrush_types::DataType;
+use onrush_types::{DataType, EnumType};
 
 /// 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
 pub(crate) const DATE_DAYS: std::ops::Range<i32> = -719_162..2_932_897;
@@ -28,6 +28,8 @@ pub(crate) enum Rule {
     TimeTz,
     Timestamp,
     Numeric,
+    /// The code of a label of the type of this number.
+    Label(EnumType),
 }
 
 impl Rule {
@@ -50,6 +52,7 @@ impl Rule {
             DataType::Time => Rule::Time,
             DataType::Timestamp | DataType::TimestampTz => Rule::Timestamp,
             DataType::Numeric(_) => Rule::Numeric,
+            DataType::Enum(of) => Rule::Label(of),
         }
     }
 
@@ -59,7 +62,7 @@ impl Rule {
             Rule::Any(width) | Rule::Char(width) => Some(width),
             Rule::Boolean => Some(1),
             Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
-            Rule::Date => Some(4),
+            Rule::Date | Rule::Label(_) => Some(4),
             Rule::TimeTz => Some(12),
             Rule::Time | Rule::Timestamp => Some(8),
             Rule::Text(_) | Rule::Bytes | Rule::Numeric => None,
@@ -90,6 +93,9 @@ impl Rule {
                 .first_chunk::<4>()
                 .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
             Rule::TimeTz => is_time_tz(bytes),
+            Rule::Label(of) => bytes
+                .first_chunk::<4>()
+                .is_some_and(|code| of.label(u32::from_le_bytes(*code)).is_some()),
             Rule::Time => number(bytes).is_some_and(|micros| (0..=DAY_MICROS).contains(&micros)),
             Rule::Timestamp => {
                 number(bytes).is_some_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -114,6 +120,7 @@ impl Rule {
             Rule::TimeTz => "a time of day is not up to 24:00:00 or too far from UTC",
             Rule::Time => "a time of day is not up to 24:00:00",
             Rule::Numeric => NOT_NUMERIC,
+            Rule::Label(_) => NOT_LABEL,
             Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
             _ => NOT_TEXT,
         }
@@ -128,6 +135,8 @@ pub(crate) fn is_time_tz(bytes: &[u8]) -> bool {
 }
 
 pub(crate) const NOT_TEXT: &str = "a text is not UTF-8";
+
+pub(crate) const NOT_LABEL: &str = "a label is not one of its type";
 
 pub(crate) const NOT_NUMERIC: &str = "a numeric value is not in its form";
 

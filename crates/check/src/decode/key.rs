@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use onrush_types::{DataType, KeyOrder};
+use onrush_types::{DataType, EnumType, KeyOrder};
 
 use super::definition::Definition;
 use super::field::{
@@ -178,6 +178,7 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
         }
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
         DataType::TimeTz => is_time_tz(bytes),
+        DataType::Enum(of) => label(of, bytes).is_some(),
         DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
             i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
@@ -185,6 +186,11 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
         _ => true,
     };
     if sound { Ok(()) } else { Err("a key column holds a value that its type does not have") }
+}
+
+/// The label whose code is in a key.
+fn label(of: EnumType, bytes: &[u8]) -> Option<&'static str> {
+    of.label(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
 /// The bits of a float from their ordered form.
@@ -249,6 +255,7 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
         DataType::Oid => (integer(bytes) + (1 << 31)).to_string(), // without a sign
         DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
         DataType::TimeTz => format!("{} microseconds in UTC", integer(&bytes[..8])),
+        DataType::Enum(of) => label(of, bytes).unwrap_or("?").to_owned(),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             format!("{} microseconds", integer(bytes))
         }

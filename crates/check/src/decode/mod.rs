@@ -12,6 +12,7 @@ pub(crate) mod image;
 pub(crate) mod indexes;
 pub(crate) mod input;
 pub(crate) mod key;
+mod labels;
 mod links;
 pub(crate) mod record;
 pub(crate) mod row;

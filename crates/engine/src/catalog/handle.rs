@@ -93,6 +93,16 @@ impl Table {
         if self.entry.is_index() { Error::IsIndex { name } } else { Error::IsView { name } }
     }
 
+    /// Another row has this key.
+    #[cold]
+    pub(crate) fn duplicate_key(&self, key: &[u8]) -> Error {
+        Error::DuplicateKey {
+            table: self.name().to_owned(),
+            constraint: self.definition().key_name().map(Into::into),
+            key: self.describe_key(key),
+        }
+    }
+
     /// A key in words, for messages: of the entries of an index the indexed columns.
     pub(crate) fn describe_key(&self, key: &[u8]) -> KeyInWords {
         let definition = self.definition();

@@ -474,6 +474,9 @@ impl Transaction<'_> {
         if altered.name() != entry.name() {
             self.lock_free_name(altered.name())?;
         }
+        for change in changes.iter().filter(|it| matches!(it, TableChange::SetLabelsOfColumns(_))) {
+            self.alter_entries(&entry, change)?;
+        }
         self.put_indexed(&entry, &altered)?;
         Ok(self.handle(altered))
     }

@@ -28,7 +28,7 @@ impl Session {
                 if table.entry.is_index() {
                     return self.unique_violated(table, key);
                 }
-                Error::DuplicateKey { key: table.describe_key(key), table: name }
+                table.duplicate_key(key)
             }
             Refusal::Changed(lsn) => self.conflict(table, key, Some(lsn)),
             Refusal::Missing(lsn) => self.conflict(table, key, lsn),

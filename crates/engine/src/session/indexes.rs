@@ -331,6 +331,17 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Changes the entries of all indexes of a table as it is changed itself.
+    pub(super) fn alter_entries(&mut self, entry: &TableEntry, change: &TableChange) -> Result<()> {
+        for index in entry.schema.definition().indexes() {
+            let Some(entries) = self.as_seen(index.entries) else { continue };
+            let altered = entries.schema.definition().altered(change, 0)?;
+            let altered = Arc::new(entries.altered_privately(Arc::new(altered))?);
+            self.own_definitions().put(&entries, Some(altered));
+        }
+        Ok(())
+    }
+
     /// The entries of an index are nobody's any more.
     pub(super) fn drop_entries(&mut self, entries: u32) {
         if let Some(entry) = self.as_seen(entries) {

@@ -17,7 +17,7 @@ use super::worker::Worker;
 use crate::Row;
 use crate::catalog::Table;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::logging::{RecordKind, TICK, group_header, row_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
@@ -385,10 +385,7 @@ impl Session {
             return Ok(None);
         }
         if let Some(key) = batch.sort() {
-            return Err(Error::DuplicateKey {
-                table: table.name().to_owned(),
-                key: table.describe_key(&key),
-            });
+            return Err(table.duplicate_key(&key));
         }
         let end = self.write_batch(table, object, &batch)?;
         if batch.held_bytes() <= BATCH_BYTES_KEPT {

@@ -121,14 +121,14 @@ impl<'s> Transaction<'s> {
         let key = self.session.encoded.key.clone();
         let at = (table.entry.object()?, key);
         let must_be_absent = match self.writes.get(&at) {
-            Some(Write { value: Some(_), .. }) => return Err(duplicate(table, &at.1)),
+            Some(Write { value: Some(_), .. }) => return Err(table.duplicate_key(&at.1)),
             Some(Write { must_be_absent, .. }) => *must_be_absent,
             None => {
                 // That a key is free is told by the commit, which lies behind whoever freed it.
                 let (look, _) = self.seen(table, &at.1)?;
                 if look.is_there {
                     self.session.rest_on(look.lsn)?;
-                    return Err(duplicate(table, &at.1));
+                    return Err(table.duplicate_key(&at.1));
                 }
                 true
             }
@@ -234,7 +234,7 @@ impl<'s> Transaction<'s> {
         let (taken, _) = self.look(table, &new_key)?;
         if taken.is_there {
             self.session.rest_on(taken.lsn)?;
-            return Err(duplicate(table, &new_key));
+            return Err(table.duplicate_key(&new_key));
         }
         self.session.encoded = encoded;
         let removed = self.writes.get(&(object, new_key.clone()));
@@ -568,10 +568,6 @@ impl Drop for Transaction<'_> {
             self.session.worker.engine.open_changes.count(self.counted_bytes, 0);
         }
     }
-}
-
-fn duplicate(table: &Table, key: &[u8]) -> Error {
-    Error::DuplicateKey { table: table.name().to_owned(), key: table.describe_key(key) }
 }
 
 impl Session {

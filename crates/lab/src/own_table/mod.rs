@@ -146,6 +146,11 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Text => text(TEXT_BYTES),
         DataType::Name => text(8),
         DataType::Oid => Value::Int64(77),
+        DataType::Enum(of) => of
+            .labels()
+            .iter()
+            .next()
+            .map_or(Value::Null, |(_, label)| Value::from(label.to_owned())),
         DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
         DataType::TimeTz => Value::TimeTz(onrush::TimeTz { micros: 7, offset_seconds: 0 }),

@@ -155,6 +155,7 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
             DataType::Interval | DataType::TimeTz => 4,
             DataType::Json | DataType::Jsonb => 5,
+            DataType::Enum(_) => 8,
             _ => 6,
         },
         ColumnType::Char => 1,

@@ -7,11 +7,12 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable};
-use onrush::DataType;
+use onrush::{DataType, EnumType};
 
 use super::{call, intervals, numerics, read};
+use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
-use crate::functions::{parse_function, read_interval, round_to_even, text_function};
+use crate::functions::{parse_function, read_interval, round_to_even, text_function, type_name};
 use crate::numeric;
 use crate::text::read_text;
 use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
@@ -26,6 +27,9 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     };
     if let ColumnType::Stored(rounded @ DataType::Rounded(..)) = column_type(&cast.field) {
         return rounded_cast(cast, &from, rounded, schema);
+    }
+    if let ColumnType::Stored(DataType::Enum(of)) = column_type(&cast.field) {
+        return enum_cast(cast, &from, of, schema);
     }
     if let Some(cast) = numerics::cast_to_number(&cast, &from)? {
         return Ok(cast);
@@ -63,7 +67,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         (_, true) => {
             let is_own = matches!(
                 from,
-                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES)
+                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES | ENUM_BYTES)
                     | numeric::ANY
                     | ArrowType::Binary
                     | ArrowType::Float32
@@ -118,6 +122,33 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                 return Ok(Expr::Cast(Cast { expr: Box::new(rounded), field: cast.field }));
             }
             Ok(Expr::Cast(cast))
+        }
+    }
+}
+
+/// A cast to an enumerated type, of text or of the same type.
+fn enum_cast(cast: Cast, from: &ArrowType, of: EnumType, schema: &DFSchema) -> Result<Expr> {
+    let is_null = *from == ArrowType::Null;
+    if is_null || matches!(*cast.expr, Expr::Placeholder(_)) {
+        return Ok(Expr::Cast(cast));
+    }
+    let own = cast.expr.to_field(schema).ok().map(|(_, field)| column_type(&field));
+    match own {
+        Some(ColumnType::Stored(DataType::Enum(own))) if own.id() == of.id() => Ok(*cast.expr),
+        Some(ColumnType::Stored(own)) if own.is_text() => {
+            if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
+                && let Some(value) = read(written, &cast.field)?
+            {
+                // The value alone does not say to a client which type it is of.
+                let literal = Box::new(Expr::Literal(value, None));
+                return Ok(Expr::Cast(Cast { expr: literal, field: cast.field }));
+            }
+            Ok(call(parse_function(DataType::Enum(of)), vec![*cast.expr]))
+        }
+        own => {
+            let own = own.map_or_else(|| "unknown".to_owned(), type_name);
+            let message = format!("cannot cast type {own} to {}", of.name());
+            Err(QueryError::refused("42846", message).into())
         }
     }
 }

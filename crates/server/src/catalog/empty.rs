@@ -76,10 +76,6 @@ pub(super) const ALL: &[SystemTable] = &[
         &[("oid", OID), ("extname", NAME), ("extnamespace", OID), ("extversion", TEXT)],
     ),
     table(
-        "pg_enum",
-        &[("oid", OID), ("enumtypid", OID), ("enumsortorder", INT4), ("enumlabel", NAME)],
-    ),
-    table(
         "pg_range",
         &[
             ("rngtypid", OID),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use onrush::{DataType, Database, Table, Value};
+use onrush::{Database, Table, Value};
 use onrush_query::{Client, SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
@@ -13,7 +13,6 @@ use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Sequences;
 use crate::sql::Lookup;
-use crate::values;
 
 /// All of them, for one database.
 pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<SystemFunction> {
@@ -23,25 +22,9 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
     let began = i64::try_from(began).map_or(Value::Null, Value::TimestampTz);
     let mut all = vec![
-        SystemFunction::new("format_type", TEXT, |given| {
-            let modifier = number(given, 1).unwrap_or(-1);
-            let named = number(given, 0).and_then(|oid| names::type_with(oid, modifier));
-            named.map_or(Value::Null, Value::from)
-        }),
         // Defaults are kept as SQL, so there is nothing to take apart.
         SystemFunction::new("pg_get_expr", TEXT, |given| text(given, 0)),
         SystemFunction::new("pg_encoding_to_char", TEXT, |_| "UTF8".into()),
-        SystemFunction::new("regtype_name", TEXT, |given| {
-            let named = number(given, 0).and_then(|oid| names::type_with(oid, -1));
-            named.map_or("-".into(), Value::from)
-        }),
-        SystemFunction::new("to_regtype", INT8, |given| match given.first() {
-            Some(Value::Text(name)) => {
-                let known = name.parse::<DataType>().ok();
-                known.map_or(Value::Null, |known| Value::Int64(values::oid_of(known).into()))
-            }
-            _ => Value::Null,
-        }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
         SystemFunction::new("pg_postmaster_start_time", TIMESTAMP, move |_| began.clone()),
         SystemFunction::of_client("current_schemas", TEXTS, |client, given| {
@@ -101,6 +84,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     all.extend(super::comments::functions(database));
     all.extend(super::rights::functions(database));
     all.extend(super::sequences::functions(database));
+    all.extend(super::types::functions(database));
     all.extend(super::views::functions(database));
     all.extend(crate::sequences::functions(sequences));
     all.extend(crate::advisory::functions());

@@ -225,6 +225,7 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         };
         let written = match column_type {
             ColumnType::Array(_) => "ARRAY".to_owned(),
+            ColumnType::Stored(DataType::Enum(_)) => "USER-DEFINED".to_owned(),
             ColumnType::Stored(data_type) => values::type_name(data_type.unrounded()),
             other => values::name_of(other),
         };

@@ -9,11 +9,11 @@ use postgres_types::{Kind, Type};
 
 use super::foreign_keys;
 use super::indexes::{self, Index};
-use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Identity;
 use crate::sql::{self, Lookup, check_as_shown, is_plain};
 use crate::values;
+use crate::{enum_types, schemas};
 
 /// `pg_catalog` itself.
 pub(super) const PG_CATALOG_OID: u32 = 11;
@@ -154,7 +154,7 @@ pub(super) fn key(table: &Table) -> &[usize] {
 
 /// The name of its primary key.
 pub(super) fn key_name(table: &Table) -> String {
-    schemas::key_name(table.name())
+    schemas::key_name(table.definition()).unwrap_or_default()
 }
 
 /// The table with a number, or with a primary key or an index of that number.
@@ -210,9 +210,19 @@ pub(super) fn schema_name(seen: &Seen, oid: i64) -> Option<String> {
     known.find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
 }
 
+/// The enumerated type with a number, or the arrays of one.
+pub(super) fn enum_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
+    let of = |oid: u32| enum_types::of_table(&seen.numbered(number_of(oid.into())?)?);
+    let own = of(oid).map(|of| ColumnType::Stored(DataType::Enum(of)));
+    own.or_else(|| of(oid - 1).map(|of| ColumnType::Array(DataType::Enum(of))))
+}
+
 /// `format_type`: a type by number and modifier.
-pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
+pub(super) fn type_with(seen: &Seen, oid: i64, modifier: i64) -> Option<String> {
     let oid = u32::try_from(oid).ok()?;
+    if let Some(own) = enum_with(seen, oid) {
+        return Some(values::name_of(own));
+    }
     let plain = match Type::from_oid(oid)? {
         Type::OID => "oid".to_owned(),
         Type::NAME => "name".to_owned(),
@@ -222,7 +232,7 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
         Type::NUMERIC => "numeric".to_owned(),
         known => match values::column_type_of(oid) {
             Some(ColumnType::Stored(data_type)) => values::type_name(data_type),
-            Some(ColumnType::Array(_)) => element_name(&known),
+            Some(ColumnType::Array(_)) => element_name(seen, &known),
             _ => known.name().to_owned(),
         },
     };
@@ -248,14 +258,13 @@ pub(super) fn type_with(oid: i64, modifier: i64) -> Option<String> {
 
 /// What PostgreSQL calls a type inside.
 pub(super) fn udt_name(column_type: ColumnType) -> String {
-    let known = Type::from_oid(values::oid_of(column_type));
-    known.map_or_else(|| "text".to_owned(), |known| known.name().to_owned())
+    values::wire_type(column_type).name().to_owned()
 }
 
 /// An array's type, by that of its elements.
-fn element_name(array: &Type) -> String {
+fn element_name(seen: &Seen, array: &Type) -> String {
     let Kind::Array(element) = array.kind() else { return array.name().to_owned() };
-    let element = type_with(element.oid().into(), -1);
+    let element = type_with(seen, element.oid().into(), -1);
     format!("{}[]", element.unwrap_or_default())
 }
 
@@ -314,6 +323,6 @@ pub(super) fn is_identity(column: &ColumnDefinition) -> bool {
 }
 
 /// A name as it stands in SQL.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }

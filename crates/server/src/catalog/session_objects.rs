@@ -8,6 +8,7 @@ use onrush_query::{Statement, write_array};
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
 use super::{PG_CATALOG, SystemTable, names};
 use crate::execute::control_of;
+use crate::seen::Seen;
 use crate::session_objects::{SessionObjects, ShownCursor, ShownStatement};
 
 pub(super) const ALL: &[SystemTable] = &[
@@ -23,7 +24,7 @@ pub(super) const ALL: &[SystemTable] = &[
             ("generic_plans", INT8),
             ("custom_plans", INT8),
         ],
-        rows: |_, statement| statements(statement),
+        rows: statements,
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -45,14 +46,13 @@ fn objects(statement: &Statement) -> Option<Arc<SessionObjects>> {
     control_of(&statement.client).map(|control| Arc::clone(&control.objects))
 }
 
-fn statements(statement: &Statement) -> Vec<Row> {
+fn statements(seen: &Seen, statement: &Statement) -> Vec<Row> {
     let Some(objects) = objects(statement) else { return Vec::new() };
     let statements = objects.statements.lock();
     let row = |(name, shown): (&String, &ShownStatement)| -> Row {
-        let types = shown
-            .parameters
-            .iter()
-            .map(|oid| names::type_with(i64::from(*oid), -1).unwrap_or_else(|| oid.to_string()));
+        let types = shown.parameters.iter().map(|oid| {
+            names::type_with(seen, i64::from(*oid), -1).unwrap_or_else(|| oid.to_string())
+        });
         let types: Vec<String> = types.collect();
         vec![
             name.clone().into(),

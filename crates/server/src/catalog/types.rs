@@ -1,47 +1,131 @@
 //! `pg_type`: the types that columns can have, and those of the catalogue itself.
 
-use onrush::{DataType, Row, Value};
-use onrush_query::ColumnType;
-use postgres_types::Type;
+use onrush::{DataType, Database, EnumType, Row, Table, Value};
+use onrush_query::{Client, ColumnType, SystemFunction};
 
-use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, TEXT, TEXTS};
-use super::names::{OWNER_OID, PG_CATALOG_OID, PG_TYPE_OID};
+use super::functions::number;
+use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, REAL, TEXT, TEXTS};
+use super::names::{self, OWNER_OID, PG_CATALOG_OID, PG_TYPE_OID};
 use super::{PG_CATALOG, SystemTable, oid};
+use crate::execute::seen_by;
+use crate::seen::Seen;
+use crate::sql::Lookup;
 use crate::values;
 
-pub(super) const ALL: &[SystemTable] = &[SystemTable {
-    schema: PG_CATALOG,
-    name: "pg_type",
-    columns: &[
-        ("oid", OID),
-        ("typname", NAME),
-        ("typnamespace", OID),
-        ("typowner", OID),
-        ("typlen", INT2),
-        ("typbyval", BOOL),
-        ("typtype", CHAR),
-        ("typcategory", CHAR),
-        ("typispreferred", BOOL),
-        ("typisdefined", BOOL),
-        ("typdelim", CHAR),
-        ("typrelid", OID),
-        ("typelem", OID),
-        ("typarray", OID),
-        ("typinput", TEXT),
-        ("typnotnull", BOOL),
-        ("typbasetype", OID),
-        ("typtypmod", INT4),
-        ("typndims", INT4),
-        ("typcollation", OID),
-        ("typdefault", TEXT),
-        ("typacl", TEXTS),
-        ("tableoid", OID),
-    ],
-    rows: |_, _| {
-        let arrays = KNOWN.iter().filter_map(|(known, _)| Some((array_of(*known)?, "A")));
-        KNOWN.iter().copied().chain(arrays).map(row).collect()
+pub(super) const ALL: &[SystemTable] = &[
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_type",
+        columns: &[
+            ("oid", OID),
+            ("typname", NAME),
+            ("typnamespace", OID),
+            ("typowner", OID),
+            ("typlen", INT2),
+            ("typbyval", BOOL),
+            ("typtype", CHAR),
+            ("typcategory", CHAR),
+            ("typispreferred", BOOL),
+            ("typisdefined", BOOL),
+            ("typdelim", CHAR),
+            ("typrelid", OID),
+            ("typelem", OID),
+            ("typarray", OID),
+            ("typinput", TEXT),
+            ("typnotnull", BOOL),
+            ("typbasetype", OID),
+            ("typtypmod", INT4),
+            ("typndims", INT4),
+            ("typcollation", OID),
+            ("typdefault", TEXT),
+            ("typacl", TEXTS),
+            ("tableoid", OID),
+        ],
+        rows: |seen, _| {
+            let known = KNOWN.iter().copied().map(Known::built_in);
+            let own = seen.enum_types().into_iter().map(|(table, of)| Known {
+                column_type: ColumnType::Stored(DataType::Enum(of)),
+                category: "E",
+                schema: names::schema_of(&table),
+                kind: "e",
+            });
+            let all: Vec<Known> = known.chain(own).collect();
+            let arrays = all.iter().filter_map(Known::array);
+            all.iter().copied().chain(arrays).map(row).collect()
+        },
     },
-}];
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_enum",
+        columns: &[("oid", OID), ("enumtypid", OID), ("enumsortorder", REAL), ("enumlabel", NAME)],
+        rows: |seen, _| {
+            let of_type = |(table, of): (Table, EnumType)| labels(&table, of);
+            seen.enum_types().into_iter().flat_map(of_type).collect()
+        },
+    },
+];
+
+/// The functions that ask for types.
+pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
+    let of_client =
+        |name, returns, call: fn(&Seen, &Client, &[Value<'_>]) -> Option<Value<'static>>| {
+            let database = database.clone();
+            SystemFunction::of_client(name, returns, move |client, given| {
+                call(&seen_by(client, &database), client, given).unwrap_or(Value::Null)
+            })
+        };
+    vec![
+        of_client("format_type", TEXT, |seen, _, given| {
+            let modifier = number(given, 1).unwrap_or(-1);
+            names::type_with(seen, number(given, 0)?, modifier).map(Value::from)
+        }),
+        of_client("regtype_name", TEXT, |seen, _, given| {
+            let named = names::type_with(seen, number(given, 0)?, -1);
+            Some(named.map_or("-".into(), Value::from))
+        }),
+        of_client("to_regtype", INT8, |seen, client, given| {
+            let Some(Value::Text(name)) = given.first() else { return None };
+            let lookup = Lookup { seen, path: &client.schemas() };
+            let own = lookup.written_type(name).map(DataType::Enum);
+            let known = own.or_else(|| name.parse().ok())?;
+            Some(Value::Int64(values::oid_of(known).into()))
+        }),
+    ]
+}
+
+/// Rows of `pg_enum`.
+fn labels(table: &Table, of: EnumType) -> Vec<Row> {
+    let row = |(position, (_, label)): (u16, (u32, &str))| {
+        vec![
+            oid(names::constraint_oid(table, label)),
+            oid(names::table_oid(table)),
+            Value::Float32(f32::from(position)),
+            label.to_owned().into(),
+        ]
+    };
+    (1..).zip(of.labels().iter()).map(row).collect()
+}
+
+/// A row of `pg_type`.
+#[derive(Clone, Copy)]
+struct Known {
+    column_type: ColumnType,
+    /// The letter of its category.
+    category: &'static str,
+    schema: u32,
+    kind: &'static str,
+}
+
+impl Known {
+    fn built_in((column_type, category): (ColumnType, &'static str)) -> Known {
+        Known { column_type, category, schema: PG_CATALOG_OID, kind: "b" }
+    }
+
+    fn array(&self) -> Option<Known> {
+        let column_type = array_of(self.column_type)?;
+        Some(Known { column_type, category: "A", kind: "b", ..*self })
+    }
+}
 
 /// Each with the letter of its category.
 const KNOWN: &[(ColumnType, &str)] = &[
@@ -77,9 +161,9 @@ fn array_of(column_type: ColumnType) -> Option<ColumnType> {
     }
 }
 
-fn row((column_type, category): (ColumnType, &'static str)) -> Row {
-    let number = values::oid_of(column_type);
-    let name = Type::from_oid(number).map_or(String::new(), |known| known.name().to_owned());
+fn row(Known { column_type, category, schema, kind }: Known) -> Row {
+    let wire = values::wire_type(column_type);
+    let (number, name) = (wire.oid(), wire.name().to_owned());
     let size = values::type_size(column_type);
     let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
     let is_text = category == "S";
@@ -90,11 +174,11 @@ fn row((column_type, category): (ColumnType, &'static str)) -> Row {
     vec![
         oid(number),
         name.clone().into(),
-        oid(PG_CATALOG_OID),
+        oid(schema),
         oid(OWNER_OID),
         Value::Int16(size),
         Value::Boolean((1..=8).contains(&size)),
-        "b".into(),
+        kind.into(),
         category.into(),
         no.clone(),
         yes,
@@ -102,7 +186,11 @@ fn row((column_type, category): (ColumnType, &'static str)) -> Row {
         oid(0),
         oid(element),
         oid(array_of(column_type).map_or(0, values::oid_of)),
-        if element == 0 { format!("{name}in").into() } else { "array_in".into() },
+        match (element, kind) {
+            (0, "e") => "enum_in".into(),
+            (0, _) => format!("{name}in").into(),
+            _ => "array_in".into(),
+        },
         no,
         oid(0),
         Value::Int32(-1),

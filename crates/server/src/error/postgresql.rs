@@ -37,7 +37,11 @@ impl About {
 pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
     match error {
         Error::Type(error) => told_of_type(code, error),
-        Error::DuplicateKey { table, key } => duplicate_key(code, table, key),
+        Error::DuplicateKey { table, constraint, key } => {
+            let made_up = || schemas::made_up_key_name(table);
+            let constraint = constraint.as_deref().map_or_else(made_up, str::to_owned);
+            unique_violated(code, table, &constraint, key)
+        }
         Error::UniqueViolated { table, index, key } => {
             unique_violated(code, table, schemas::own_name(index), key)
         }
@@ -80,10 +84,6 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
             references::told(code, other).unwrap_or_else(|| SqlError::new(code, other.to_string()))
         }
     }
-}
-
-fn duplicate_key(code: &'static str, table: &str, key: &KeyInWords) -> SqlError {
-    unique_violated(code, table, &schemas::key_name(table), key)
 }
 
 fn unique_violated(

@@ -46,12 +46,11 @@ fn index<'t>(table: &'t Table, name: &str) -> Option<&'t IndexDefinition> {
 
 /// The place of the constraint of a name, if it is the primary key or UNIQUE.
 fn key_constraint(table: &Table, name: &str) -> Option<Place> {
-    let has_key = table.definition().row_id().is_none();
     match index(table, name) {
         Some(index) => {
             index.is_constraint.then(|| comments::key_constraint_place(table, Some(index)))
         }
-        None if has_key && schemas::key_name(table.name()) == name => {
+        None if schemas::key_name(table.definition()).is_some_and(|key| key == name) => {
             Some(comments::key_constraint_place(table, None))
         }
         None => None,

@@ -21,8 +21,8 @@ use super::{comment, foreign_key, generated, index, sequence, view};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
-use crate::sql::{AlterPlan, Change, ColumnChange, IndexPlan, NewTable, PlannedChange};
-use crate::{access, column_change, comments, schemas, sequences};
+use crate::sql::{AlterPlan, Change, ColumnChange, IndexPlan, KeyChange, NewTable, PlannedChange};
+use crate::{access, column_change, comments, enum_types, schemas, sequences};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,7 +162,8 @@ impl Backend {
         let columns = column_changes(plan);
         let is_rewritten = columns.iter().any(|(_, change)| column_change::rewrites(change));
         match &plan.key {
-            Some(key) => self.rewrite_table(plan, &Form::Key(key))?,
+            Some(KeyChange::Add(key)) => self.rewrite_table(plan, &Form::Key(key))?,
+            Some(KeyChange::Drop { .. }) => self.rewrite_table(plan, &Form::NoKey)?,
             None if is_rewritten => self.rewrite_table(plan, &Form::Columns(&columns))?,
             None if self.adds_generated(plan)? => {}
             None => self.alter_definition(plan)?,
@@ -182,20 +183,23 @@ impl Backend {
         let (queries, progress, check) = (&*queries, &progress, &check);
         let client = &self.finder().client.clone();
         let rewrite = Rewrite { database: &database, queries, client, progress, check };
-        let skipping = self.define(Touched::ROLES, |transaction| {
+        let notices = self.define(Touched::ROLES, |transaction| {
             check_types_may_change(transaction, &plan.table, form)?;
-            let rewritten = match is_alone {
+            let mut notices = Vec::new();
+            free_key(transaction, plan, &mut notices)?;
+            let rewritten = match is_alone && !matches!(form, Form::NoKey) {
                 true => rewrite.online(transaction, &plan.table, form),
                 false => rewrite.locked(transaction, &plan.table, form),
             };
             match rewritten {
                 Err(error) if plan.if_exists && error.is_unknown_table(&plan.table) => {
-                    Ok(Some(skipped("relation", &plan.table)))
+                    notices.push(skipped("relation", &plan.table));
                 }
-                other => other.map(|()| None),
+                other => other?,
             }
+            Ok(notices)
         })?;
-        self.notices.extend(skipping);
+        self.notices.extend(notices);
         Ok(())
     }
 
@@ -221,6 +225,12 @@ impl Backend {
             for (index, to) in &renamed {
                 transaction.rename_index(index, to)?;
             }
+            changes.iter().try_for_each(|change| check_key_name(transaction, &table, change))?;
+            let new_columns = changes.iter().filter_map(|change| match change {
+                TableChange::AddColumn(column) => Some(column),
+                _ => None,
+            });
+            enum_types::hold(transaction, new_columns)?;
             let table = transaction.alter_table(&plan.table, &changes)?;
             index::follow_schema(transaction, &table)?;
             for index in &added {
@@ -276,6 +286,7 @@ pub(super) fn new_table(
     definition: &TableDefinition,
     if_not_exists: bool,
 ) -> Result<Option<Table>> {
+    enum_types::hold(transaction, definition.columns())?;
     match transaction.create_table(definition.clone()) {
         Err(Error::TableExists { .. }) if if_not_exists => Ok(None),
         other => Ok(Some(other?)),
@@ -493,6 +504,36 @@ fn free_keys(
         }
     }
     Ok(())
+}
+
+/// Foreign keys to a primary key that is dropped go, too, or keep it.
+fn free_key(
+    transaction: &mut Transaction<'_>,
+    plan: &AlterPlan,
+    notices: &mut Vec<SqlError>,
+) -> Result<()> {
+    let Some(KeyChange::Drop { name, cascades }) = &plan.key else { return Ok(()) };
+    let table = transaction.table(&plan.table)?;
+    let what = format!("constraint {name} on table {}", schemas::own_name(table.name()));
+    let is_meant = |key: &ForeignKey| {
+        matches!(key.referenced_key(table.definition()), Some(ReferencedKey::Primary))
+    };
+    let how = (what.as_str(), *cascades);
+    foreign_key::drop_references_to_key(transaction, &table, how, is_meant, notices)
+}
+
+/// Refuses a name for the primary key that another relation has.
+fn check_key_name(
+    transaction: &Transaction<'_>,
+    table: &Table,
+    change: &TableChange,
+) -> Result<()> {
+    let TableChange::RenameKey { to } = change else { return Ok(()) };
+    let name = schemas::joined(schemas::parts(table.name()).0, to);
+    match transaction.table(&name) {
+        Err(Error::UnknownTable { .. }) => Ok(()),
+        _ => Err(SqlError::new(state::DUPLICATE_TABLE, format!("relation {to:?} already exists"))),
+    }
 }
 
 /// Views of columns that are dropped go, too, or keep them.

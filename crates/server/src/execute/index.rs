@@ -15,8 +15,13 @@ impl Backend {
         index: &IndexPlan,
         if_not_exists: bool,
     ) -> Result<()> {
+        let taken = index.taken_key_name(&self.seen, table);
         let notice = self.define(Touched::NOTHING, |transaction| {
-            match add_index(transaction, table, index) {
+            let made = match &taken {
+                Some(name) => Err(Error::TableExists { name: name.clone() }.into()),
+                None => add_index(transaction, table, index),
+            };
+            match made {
                 Err(error) if if_not_exists && error.is_table_exists() => Ok(Some(
                     SqlError::new(state::DUPLICATE_TABLE, format!("{error}, skipping")).notice(),
                 )),
@@ -48,14 +53,15 @@ pub(crate) fn add_index(
     index: &IndexPlan,
 ) -> Result<Table> {
     let known = transaction.table(table)?;
-    let key = schemas::key_name(known.name());
-    let key = schemas::joined(schemas::parts(known.name()).0, &key);
+    let key = schemas::key_name(known.definition());
+    let key = key.map(|own| schemas::joined(schemas::parts(known.name()).0, &own));
+    let is_key = |name: &str| key.as_deref() == Some(name);
     let is_free = |name: &str| {
-        name != key && matches!(transaction.table(name), Err(Error::UnknownTable { .. }))
+        !is_key(name) && matches!(transaction.table(name), Err(Error::UnknownTable { .. }))
     };
     let new = index.new_index(known.definition(), is_free)?;
-    if new.name == key && known.definition().row_id().is_none() {
-        return Err(Error::TableExists { name: key }.into());
+    if is_key(&new.name) {
+        return Err(Error::TableExists { name: new.name }.into());
     }
     transaction.create_index(table, &new).map_err(|error| match error {
         Error::UniqueViolated { .. } => cannot_be_unique(error),

@@ -15,6 +15,7 @@ mod comment;
 mod create_as;
 mod database;
 mod definition;
+mod enum_type;
 mod explain;
 mod foreign_key;
 mod generated;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use onrush::{
-    ColumnDefinition, DefaultValue, Direction, Error, KeyStrategy, Row, RowChange, ScanOptions,
-    Snapshot, Table, TableDefinition, Transaction, Value,
+    ColumnDefinition, DefaultValue, Direction, Error, KeyStrategy, ROW_ID, Row, RowChange,
+    ScanOptions, Snapshot, Table, TableDefinition, Transaction, Value,
 };
 use onrush_query::{ColumnType, Place, RowValues};
 use sqlparser::ast::{Expr, SelectItem};
@@ -43,7 +43,7 @@ pub(super) struct Copy<'c> {
 enum From {
     /// The column at a position.
     Column(usize),
-    /// Others of the copy, which the engine does.
+    /// Nothing that the table has: the engine makes it.
     Generated,
     /// What USING says.
     Row(Arc<RowValues>),
@@ -72,6 +72,7 @@ impl<'c> Copy<'c> {
         let from =
             columns.iter().map(|column| match (&column.default, using(form, &column.name)) {
                 (DefaultValue::Generated(_), _) => Ok(From::Generated),
+                _ if column.name == ROW_ID && matches!(form, Form::NoKey) => Ok(From::Generated),
                 (_, Some(expression)) => {
                     computed(rewrite, table, column, expression).map(From::Row)
                 }
@@ -260,8 +261,10 @@ fn check_null(column: &ColumnDefinition, value: &Value<'_>) -> Result<()> {
 }
 
 fn explained(error: Error, from: &Table) -> SqlError {
-    let Error::DuplicateKey { key, .. } = error else { return error.into() };
-    let message = format!("could not create unique index {:?}", schemas::key_name(from.name()));
+    let Error::DuplicateKey { constraint, key, .. } = error else { return error.into() };
+    let made_up = || schemas::made_up_key_name(from.name());
+    let constraint = constraint.map_or_else(made_up, String::from);
+    let message = format!("could not create unique index {:?}", constraint);
     SqlError::new(state::UNIQUE_VIOLATION, message)
         .with_detail(format!("Key {} is duplicated.", key_and_values(&key)))
 }

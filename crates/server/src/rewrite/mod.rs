@@ -27,8 +27,8 @@ use onrush_query::{Client, QueryEngine};
 
 use crate::error::{Result, SqlError, state};
 use crate::execute::add_index;
-use crate::sql::{ColumnChange, IndexPlan, NewCheck, NewGenerated};
-use crate::{access, column_change, comments, schemas, sequences, views};
+use crate::sql::{ColumnChange, IndexPlan, NewCheck, NewGenerated, NewKey};
+use crate::{access, column_change, comments, enum_types, schemas, sequences, views};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
 
@@ -38,7 +38,10 @@ const LAST_ROUND_CHANGES: u64 = 2_000;
 /// What becomes of a table.
 pub(crate) enum Form<'f> {
     /// It was made without a key, and gets this one.
-    Key(&'f [String]),
+    Key(&'f NewKey),
+    /// It loses its key, and nothing tells any more which row of the copy is which: only a table that is
+    /// [locked](Rewrite::locked) can.
+    NoKey,
     /// These columns become others.
     Columns(&'f [(&'f str, &'f ColumnChange)]),
     /// It gets a column that is computed of others.
@@ -69,7 +72,9 @@ impl Rewrite<'_> {
         form: &Form<'_>,
     ) -> Result<()> {
         let table = transaction.reserve_table(name)?;
-        let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
+        let definition = self.definition(&table, form)?;
+        enum_types::hold(transaction, definition.columns())?;
+        let substitute = transaction.create_substitute(definition)?;
         let mut copy = Copy::new(self, (&table, &substitute), form)?;
         self.progress.enter(Phase::Copying);
         transaction.refresh();
@@ -110,7 +115,9 @@ impl Rewrite<'_> {
     ) -> Result<()> {
         self.progress.enter(Phase::Waiting);
         let table = transaction.lock_table(name)?;
-        let substitute = transaction.create_substitute(self.definition(&table, form)?)?;
+        let definition = self.definition(&table, form)?;
+        enum_types::hold(transaction, definition.columns())?;
+        let substitute = transaction.create_substitute(definition)?;
         self.progress.enter(Phase::Copying);
         let newest = transaction.newest_snapshot();
         let mut copy = Copy::new(self, (&table, &substitute), form)?;
@@ -149,8 +156,14 @@ impl Rewrite<'_> {
         let old_key = old.primary_key().iter().map(|at| old.columns()[*at].name.clone());
         let mut builder = match (form, old.row_id()) {
             (Form::Key(_), None) => return Err(has_key_already(table.name())),
-            (Form::Key(key), Some(_)) => builder.primary_key(*key),
-            (Form::Columns(_) | Form::Generated(..), None) => builder.primary_key(old_key),
+            (Form::Key(key), Some(_)) => {
+                key.name.iter().fold(builder.primary_key(&key.columns), TableBuilder::key_name)
+            }
+            (Form::NoKey, _) => builder.keyed_by_row_id(),
+            (Form::Columns(_) | Form::Generated(..), None) => old
+                .key_name()
+                .into_iter()
+                .fold(builder.primary_key(old_key), TableBuilder::key_name),
             (Form::Columns(_) | Form::Generated(..), Some(_)) => builder.keyed_by_row_id(),
         };
         if let Form::Columns(changes) = form {

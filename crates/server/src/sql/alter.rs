@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::check::NewCheck;
-use super::create::{self, Column};
+use super::create::{self, Column, NewKey};
 use super::foreign_key::ForeignKeyPlan;
 use super::generated::NewGenerated;
 use super::index::IndexPlan;
@@ -26,8 +26,17 @@ pub(crate) struct AlterPlan {
     /// It need not be there.
     pub(crate) if_exists: bool,
     pub(crate) changes: Vec<PlannedChange>,
-    /// The columns of a primary key to be added; then there are no other changes.
-    pub(crate) key: Option<Vec<String>>,
+    /// What becomes of the primary key; then there are no other changes.
+    pub(crate) key: Option<KeyChange>,
+}
+
+/// What becomes of a primary key.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyChange {
+    /// There was none. It gets a name if it has none yet.
+    Add(NewKey),
+    /// It has this name. With `CASCADE`, foreign keys that reference it go, too.
+    Drop { name: String, cascades: bool },
 }
 
 /// One change.
@@ -86,21 +95,11 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Defi
     if planner.seen.table(&table).is_ok_and(|it| it.definition().view().is_some()) {
         operations.iter().try_for_each(|operation| check_is_of_views(&table, operation))?;
     }
-    if let [
-        AlterTableOperation::AddConstraint {
-            constraint: TableConstraint::PrimaryKey(primary),
-            not_valid: false,
-        },
-    ] = operations.as_slice()
+    if let [operation] = operations.as_slice()
+        && let Some(key) = key_change(planner, &table, operation)?
     {
-        let key = Some(create::key_columns(primary)?);
-        let if_exists = *if_exists;
-        return Ok(DefinitionPlan::AlterTable(AlterPlan {
-            table,
-            if_exists,
-            changes: Vec::new(),
-            key,
-        }));
+        let (if_exists, changes, key) = (*if_exists, Vec::new(), Some(key));
+        return Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists, changes, key }));
     }
     let changes = operations.iter().map(|operation| change(planner, &table, operation));
     let changes = changes.collect::<Result<Vec<Vec<PlannedChange>>>>()?.concat();
@@ -112,6 +111,38 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Defi
         ));
     }
     Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists: *if_exists, changes, key: None }))
+}
+
+/// What an operation does to the primary key; none if it has the rows as they are.
+fn key_change(
+    planner: &Planner<'_>,
+    table: &str,
+    operation: &AlterTableOperation,
+) -> Result<Option<KeyChange>> {
+    match operation {
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::PrimaryKey(primary),
+            not_valid: false,
+        } => {
+            let mut key = NewKey::of_constraint(primary)?;
+            key.name = Some(key.free_name(planner, table)?);
+            Ok(Some(KeyChange::Add(key)))
+        }
+        AlterTableOperation::DropConstraint { name, drop_behavior, if_exists: _it_is_there } => {
+            let name = names::identifier(name);
+            let cascades = *drop_behavior == Some(DropBehavior::Cascade);
+            let is_key = is_key(planner, table, &name);
+            Ok(is_key.then_some(KeyChange::Drop { name, cascades }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether the primary key of a table has this name.
+fn is_key(planner: &Planner<'_>, table: &str, constraint: &str) -> bool {
+    let known = planner.seen.table(table).ok();
+    let key = known.and_then(|known| schemas::key_name(known.definition()));
+    key.is_some_and(|key| key == constraint)
 }
 
 /// Plans an ALTER TABLE ... SET SCHEMA, whose schema stands where a new name would.
@@ -201,7 +232,7 @@ fn change(
         AlterTableOperation::AddColumn {
             if_not_exists, column_def, column_position: None, ..
         } => {
-            let Column { definition, is_key, checks, indexes, foreign_keys, sequence, generated } =
+            let Column { definition, key, checks, indexes, foreign_keys, sequence, generated } =
                 create::column_of(planner, table, column_def, false)?;
             if sequence.is_some() {
                 return Err(SqlError::not_supported(
@@ -209,7 +240,7 @@ fn change(
                     "CREATE SEQUENCE makes what gives its values: DEFAULT nextval('name').",
                 ));
             }
-            if is_key {
+            if key.is_some() {
                 let known = planner.seen.table(table).ok();
                 if known.is_some_and(|known| known.definition().row_id().is_none()) {
                     return Err(rewrite::has_key_already(table));
@@ -285,14 +316,21 @@ fn change(
         )),
         AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
             let name = names::identifier(name);
-            check_is_no_key(table, &name)?;
+            if is_key(planner, table, &name) {
+                return Err(SqlError::not_supported(
+                    "dropping the primary key beside other changes",
+                    "Give it a statement of its own.",
+                ));
+            }
             let change = Change::Other(TableChange::DropCheck { name });
             let cascades = *drop_behavior == Some(DropBehavior::Cascade);
             Ok(vec![PlannedChange { change, if_needed: *if_exists, cascades }])
         }
         AlterTableOperation::RenameConstraint { old_name, new_name } => {
             let (from, to) = (names::identifier(old_name), names::identifier(new_name));
-            check_is_no_key(table, &from)?;
+            if is_key(planner, table, &from) {
+                return one(Change::Other(TableChange::RenameKey { to }), false);
+            }
             one(Change::Other(TableChange::RenameCheck { from, to }), false)
         }
         other => Err(SqlError::not_supported(format!("ALTER TABLE ... {other}"), FORMS)),
@@ -324,15 +362,4 @@ fn column_change(
         }
         other => Err(SqlError::not_supported(format!("ALTER COLUMN ... {other}"), FORMS)),
     }
-}
-
-/// The primary key orders the rows, and has its name from the table.
-fn check_is_no_key(table: &str, constraint: &str) -> Result<()> {
-    if constraint != schemas::key_name(table) {
-        return Ok(());
-    }
-    Err(SqlError::not_supported(
-        "changing the primary key",
-        "Create a new table and copy the rows.",
-    ))
 }

@@ -17,11 +17,11 @@ use super::foreign_key::ForeignKeyPlan;
 use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::sequence::{self, IdentitySource, SequenceOptions};
-use super::{Planner, like, names};
+use super::{Planner, like, names, unique_words};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
-use crate::schemas;
+use crate::{made_up, schemas};
 
 /// What `WITH (...)` says.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(crate) struct NewTable {
 pub(super) struct Column {
     pub(super) definition: ColumnDefinition,
     /// It says PRIMARY KEY.
-    pub(super) is_key: bool,
+    pub(super) key: Option<NewKey>,
     pub(super) checks: Vec<NewCheck>,
     /// One for each UNIQUE.
     pub(super) indexes: Vec<IndexPlan>,
@@ -58,6 +58,43 @@ pub(super) struct Column {
     pub(super) sequence: Option<SequenceOptions>,
     /// What it is computed of.
     pub(super) generated: Option<NewGenerated>,
+}
+
+/// A primary key to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct NewKey {
+    /// None: one is made up.
+    pub(crate) name: Option<String>,
+    pub(crate) columns: Vec<String>,
+}
+
+impl NewKey {
+    pub(super) fn of_constraint(primary: &PrimaryKeyConstraint) -> Result<NewKey> {
+        let name = primary.name.as_ref().map(names::identifier);
+        let columns = primary.columns.iter().map(key_column).collect::<Result<_>>()?;
+        Ok(NewKey { name, columns })
+    }
+
+    /// Its name, which no other index has; the table is called so by the engine.
+    ///
+    /// # Errors
+    /// The given name is taken.
+    pub(super) fn free_name(&self, planner: &Planner<'_>, table: &str) -> Result<String> {
+        let indexes = planner.seen.index_names();
+        let schema = schemas::parts(table).0;
+        let is_free = |own: &str| {
+            let name = schemas::joined(schema, own);
+            name != table && !indexes.contains(&name) && planner.seen.table(&name).is_err()
+        };
+        match &self.name {
+            None => Ok(made_up::free_name(schemas::own_name(table), None, schemas::KEY, is_free)),
+            Some(name) if is_free(name) => Ok(name.clone()),
+            Some(name) => {
+                let message = format!("relation {name:?} already exists");
+                Err(SqlError::new(state::DUPLICATE_TABLE, message))
+            }
+        }
+    }
 }
 
 /// How long the rows of a table stay.
@@ -127,8 +164,8 @@ pub(super) fn plan(
 ) -> Result<DefinitionPlan> {
     let (name, kind) = place(planner, &statement.name, kind.or_temporary(statement.temporary))?;
     let settings = settings(&statement.table_options)?;
-    let mut key: Option<Vec<String>> = None;
-    let mut set_key = |columns: Vec<String>| match key.replace(columns) {
+    let mut key: Option<NewKey> = None;
+    let mut set_key = |new: NewKey| match key.replace(new) {
         None => Ok(()),
         Some(_) => Err(SqlError::new(
             state::INVALID_TABLE_DEFINITION,
@@ -154,21 +191,19 @@ pub(super) fn plan(
             continue;
         }
         let column = column_of(planner, &name, column, settings.is_strict)?;
-        let Column { definition, is_key, .. } = column;
+        let Column { definition, key: its_key, .. } = column;
         sequences.extend(column.sequence.map(|options| (definition.name.clone(), options)));
         checks.extend(column.checks);
         indexes.extend(column.indexes);
         foreign_keys.extend(column.foreign_keys);
         generated.extend(column.generated);
-        if is_key {
-            set_key(vec![definition.name.clone()])?;
-        }
+        its_key.map_or(Ok(()), &mut set_key)?;
         builder = builder.column(definition);
     }
     for constraint in &statement.constraints {
         match constraint {
             TableConstraint::PrimaryKey(primary) => {
-                set_key(key_columns(primary)?)?;
+                set_key(NewKey::of_constraint(primary)?)?;
             }
             TableConstraint::Check(check) => checks.push(NewCheck::new(check, None)?),
             TableConstraint::Unique(unique) => {
@@ -189,7 +224,7 @@ pub(super) fn plan(
         builder = builder.unlogged();
     }
     let builder = match key {
-        Some(key) => builder.primary_key(key),
+        Some(key) => builder.key_name(key.free_name(planner, &name)?).primary_key(key.columns),
         None => builder.keyed_by_row_id(),
     };
     let mut definition = built(builder.clone())?;
@@ -266,11 +301,6 @@ fn is_of_storage(key: &ast::Ident) -> bool {
         )
 }
 
-/// The names of the columns of a primary key.
-pub(super) fn key_columns(primary: &PrimaryKeyConstraint) -> Result<Vec<String>> {
-    primary.columns.iter().map(key_column).collect()
-}
-
 fn key_column(column: &IndexColumn) -> Result<String> {
     match &column.column.expr {
         Expr::Identifier(name)
@@ -300,17 +330,27 @@ pub(super) fn column_of(
     if is_serial {
         definition = definition.not_null().default_key(identity);
     }
-    let mut is_key = false;
+    let mut key = None;
     let (mut checks, mut indexes, mut foreign_keys) = (Vec::new(), Vec::new(), Vec::new());
     let (mut its_sequence, mut generated) = (None, None);
     for option in &column.options {
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
             ColumnOption::Null => {}
-            ColumnOption::PrimaryKey(_) => is_key = true,
+            ColumnOption::PrimaryKey(primary) => {
+                let own = primary.name.as_ref().or(option.name.as_ref());
+                let name = own.map(names::identifier);
+                key = Some(NewKey { name, columns: vec![definition.name.clone()] });
+            }
             ColumnOption::Unique(unique) => {
                 let outer = option.name.as_ref();
                 indexes.push(IndexPlan::of_constraint(unique, outer, Some(&name))?);
+            }
+            ColumnOption::Comment(comment) if unique_words::uniqueness(comment).is_some() => {
+                let uniqueness = unique_words::uniqueness(comment);
+                if let (Some(index), Some(uniqueness)) = (indexes.pop(), uniqueness) {
+                    indexes.push(index.with_uniqueness(uniqueness));
+                }
             }
             ColumnOption::ForeignKey(written) => {
                 let place = (option.name.as_ref(), Some(name.as_str()));
@@ -365,7 +405,7 @@ pub(super) fn column_of(
         return Err(SqlError::new(state::SYNTAX_ERROR, message));
     }
     let sequence = its_sequence;
-    Ok(Column { definition, is_key, checks, indexes, foreign_keys, sequence, generated })
+    Ok(Column { definition, key, checks, indexes, foreign_keys, sequence, generated })
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {

@@ -6,6 +6,7 @@ use onrush::DataType;
 use sqlparser::tokenizer::Token;
 
 use super::constraints::{identifier, lower, name};
+use super::enum_type::EnumPlan;
 use super::{Planner, names, no_schema, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::DATABASE;
@@ -110,6 +111,7 @@ struct Object {
 pub(crate) struct DropMissing {
     kind: &'static Kind,
     if_exists: bool,
+    cascades: bool,
     objects: Vec<Object>,
 }
 
@@ -135,14 +137,16 @@ pub(super) fn read(words: &[&Token]) -> Option<DropMissing> {
         rest = &rest[..rest.len().min(1)];
     }
     let is_end = |word: &&Token| matches!(lower_of(word).as_str(), "cascade" | "restrict");
+    let mut cascades = false;
     if let [front @ .., last] = rest
         && !front.is_empty()
         && is_end(last)
     {
+        cascades = lower_of(last) == "cascade";
         rest = front;
     }
     let objects = parts(rest).into_iter().map(|words| object(kind.form, words));
-    Some(DropMissing { kind, if_exists, objects: objects.collect::<Option<_>>()? })
+    Some(DropMissing { kind, if_exists, cascades, objects: objects.collect::<Option<_>>()? })
 }
 
 /// What stands between commas outside of parentheses.
@@ -239,7 +243,14 @@ fn lower_of(token: &&Token) -> String {
 /// Plans it: an error for the first that is missing, or notices.
 pub(super) fn plan(planner: &Planner<'_>, drop: &DropMissing) -> Result<DefinitionPlan> {
     let mut missing = Vec::with_capacity(drop.objects.len());
+    let mut names = Vec::new();
     for object in &drop.objects {
+        if drop.kind.tag == "DROP TYPE"
+            && let Some(of) = planner.lookup().type_named(&object.parts())
+        {
+            names.push(of.name().to_owned());
+            continue;
+        }
         let told = why_missing(planner, drop.kind, object, drop.if_exists)?;
         if !drop.if_exists || told.is_final {
             return Err(told.error);
@@ -247,7 +258,17 @@ pub(super) fn plan(planner: &Planner<'_>, drop: &DropMissing) -> Result<Definiti
         let message = format!("{}, skipping", told.error.message);
         missing.push(SqlError::new(told.error.state, message).notice());
     }
-    Ok(DefinitionPlan::DropNothing { tag: drop.kind.tag, missing })
+    Ok(match names.is_empty() {
+        true => DefinitionPlan::DropNothing { tag: drop.kind.tag, missing },
+        false => DefinitionPlan::Enum(EnumPlan::Drop { names, missing, cascades: drop.cascades }),
+    })
+}
+
+impl Object {
+    fn parts(&self) -> Vec<String> {
+        let (schema, own) = self.name.clone();
+        schema.into_iter().chain([own]).collect()
+    }
 }
 
 /// What is said of an object.

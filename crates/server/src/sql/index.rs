@@ -1,17 +1,19 @@
 //! CREATE, ALTER and DROP INDEX, and UNIQUE constraints, which are indexes.
 
 use onrush::{
-    IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, TableDefinition,
-    TypeError, Uniqueness,
+    IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, TableChange,
+    TableDefinition, TypeError, Uniqueness,
 };
 use sqlparser::ast::{
     self, AlterIndexOperation, ConstraintCharacteristics, CreateIndex, Expr, Ident, IndexColumn,
     IndexOption, IndexType, NullsDistinctOption, ObjectName, UniqueConstraint,
 };
 
-use super::{Planner, check, form, names, sequence};
+use super::alter::{AlterPlan, Change, PlannedChange};
+use super::{Planner, check, form, names, sequence, unique_words};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
+use crate::seen::Seen;
 use crate::{made_up, schemas};
 
 /// An index as it was written: its table is not looked at yet.
@@ -81,8 +83,20 @@ impl IndexPlan {
             NullsDistinctOption::None | NullsDistinctOption::Distinct => Uniqueness::NullsDistinct,
         };
         constraint.characteristics.as_ref().map_or(Ok(()), check_characteristics)?;
-        let (included, predicate) = (Vec::new(), None);
+        let included = unique_words::included_columns(&constraint.index_options)?;
+        let predicate = None;
         Ok(IndexPlan { name, columns, included, predicate, uniqueness, is_constraint: true })
+    }
+
+    /// The name that is wanted, if a primary key has it in the schema of the table.
+    pub(crate) fn taken_key_name(&self, seen: &Seen, table: &str) -> Option<String> {
+        let name = schemas::joined(schemas::parts(table).0, self.name.as_deref()?);
+        seen.table_of_key(&name).map(|_| name)
+    }
+
+    /// The same, where NULL is a value like others.
+    pub(super) fn with_uniqueness(self, uniqueness: Uniqueness) -> IndexPlan {
+        IndexPlan { uniqueness, ..self }
     }
 
     /// An index as a table has it, for another table of the same columns.
@@ -242,7 +256,14 @@ pub(super) fn alter(
 ) -> Result<DefinitionPlan> {
     let AlterIndexOperation::RenameIndex { index_name } = operation;
     let index = found(planner, name)?;
-    let to = schemas::joined(schemas::parts(&index).0, &own_name(index_name)?);
+    let to = own_name(index_name)?;
+    if let Some(table) = planner.seen.table_of_key(&index) {
+        let change = Change::Other(TableChange::RenameKey { to });
+        let changes = vec![PlannedChange { change, if_needed: false, cascades: false }];
+        let (table, if_exists, key) = (table.name().to_owned(), false, None);
+        return Ok(DefinitionPlan::AlterTable(AlterPlan { table, if_exists, changes, key }));
+    }
+    let to = schemas::joined(schemas::parts(&index).0, &to);
     Ok(DefinitionPlan::RenameIndex { index, to })
 }
 
@@ -405,13 +426,10 @@ fn check_characteristics(characteristics: &ConstraintCharacteristics) -> Result<
 
 /// The index of a primary key is no index that could go by itself.
 fn check_is_no_key(planner: &Planner<'_>, index: &str) -> Result<()> {
-    let (schema, own) = schemas::parts(index);
-    let is_its =
-        |table: &String| schemas::parts(table).0 == schema && schemas::key_name(table) == own;
-    let Some(table) = planner.seen.names().into_iter().find(is_its) else { return Ok(()) };
-    let table = schemas::own_name(&table);
+    let Some(table) = planner.seen.table_of_key(index) else { return Ok(()) };
+    let (own, table) = (schemas::own_name(index), schemas::own_name(table.name()));
     let message =
         format!("cannot drop index {own} because constraint {own} on table {table} requires it");
     Err(SqlError::new(state::DEPENDENT_OBJECTS, message)
-        .with_hint("The primary key orders the rows; it goes with the table."))
+        .with_hint(format!("You can drop constraint {own} on table {table} instead.")))
 }

@@ -311,7 +311,7 @@ fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Res
             if let Some(found) = conflict_words::arbiter(definition, &name) {
                 return found;
             }
-            if definition.row_id().is_none() && name == schemas::key_name(definition.name()) {
+            if schemas::key_name(definition).is_some_and(|key| key == name) {
                 return Ok(Arbiter::Key);
             }
             let is_it = |index: &IndexDefinition| {

@@ -11,6 +11,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::check::NewCheck;
+use super::create::NewKey;
 use super::dialect::OnrushDialect;
 use super::generated::NewGenerated;
 use super::index::IndexPlan;
@@ -38,7 +39,7 @@ struct Taken {
 pub(super) struct Copied {
     pub(super) columns: Vec<ColumnDefinition>,
     pub(super) checks: Vec<NewCheck>,
-    pub(super) key: Option<Vec<String>>,
+    pub(super) key: Option<NewKey>,
     pub(super) indexes: Vec<IndexPlan>,
     pub(super) sequences: Vec<(String, SequenceOptions)>,
     /// What is said of columns, by their names.
@@ -197,7 +198,8 @@ impl Taken {
         if self.indexes && definition.is_table() {
             if definition.row_id().is_none() {
                 let name = |at: &usize| definition.columns()[*at].name.clone();
-                copied.key = Some(definition.primary_key().iter().map(name).collect());
+                let columns = definition.primary_key().iter().map(name).collect();
+                copied.key = Some(NewKey { name: None, columns });
             }
             for index in definition.indexes() {
                 copied.indexes.push(IndexPlan::like(index, definition)?);

@@ -21,6 +21,7 @@ mod cursor;
 mod default;
 mod dialect;
 mod drop_missing;
+mod enum_type;
 mod explain;
 mod extension;
 mod fetch;
@@ -52,12 +53,13 @@ mod select;
 mod sequence;
 mod setting;
 mod storage;
+mod unique_words;
 mod user;
 mod view;
 mod with;
 mod write;
 
-pub(crate) use alter::{AlterPlan, Change, ColumnChange, PlannedChange};
+pub(crate) use alter::{AlterPlan, Change, ColumnChange, KeyChange, PlannedChange};
 pub(crate) use changed::Through;
 pub(crate) use check::{
     NewCheck, expression_as_shown, shown as check_as_shown, written as check_as_written,
@@ -66,10 +68,11 @@ pub(crate) use comment::{CommentPlan, Part as CommentedPart};
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use constraints::ConstraintsPlan;
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};
-pub(crate) use create::NewTable;
+pub(crate) use create::{NewKey, NewTable};
 pub(crate) use create_as::CreateAsPlan;
 pub(crate) use cursor::DeclarePlan;
 pub(crate) use default::as_written as default_as_written;
+pub(crate) use enum_type::{EnumChange, EnumPlan, bad_label, names_number as names_type};
 pub(crate) use fetch::{FetchPlan, Movement};
 pub(crate) use foreign_key::ForeignKeyPlan;
 pub(crate) use functions::Function;

@@ -1,14 +1,15 @@
 //! Which table a name means: schemas in front, and `search_path` where there is none.
 
+use onrush::EnumType;
 use sqlparser::ast::ObjectName;
 use sqlparser::parser::Parser;
 
 use super::dialect::OnrushDialect;
 use super::names::{self, TableName};
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Identity;
+use crate::{enum_types, schemas};
 
 /// What `search_path` is at the beginning.
 pub(crate) const DEFAULT_PATH: &str = "\"$user\", public";
@@ -75,6 +76,22 @@ impl<'b> Lookup<'b> {
     pub(crate) fn written(&self, text: &str) -> Option<String> {
         let name = self.table_named(&object_name(text)?).ok()?;
         self.seen.table(&name).is_ok().then_some(name)
+    }
+
+    /// The enumerated type that a text means.
+    pub(crate) fn written_type(&self, text: &str) -> Option<EnumType> {
+        let parts = names::parts(&object_name(text)?).ok()?;
+        self.type_named(&parts)
+    }
+
+    /// The enumerated type of a name, behind that of a schema where one is given.
+    pub(crate) fn type_named(&self, parts: &[String]) -> Option<EnumType> {
+        let of = |name: &str| self.seen.table(name).ok().as_ref().and_then(enum_types::of_table);
+        match parts {
+            [own] => self.path.iter().find_map(|schema| of(&schemas::joined(schema, own))),
+            [schema, own] => of(&self.in_schema(schema, own).ok()?),
+            _ => None,
+        }
     }
 
     /// The identity column whose sequence a text means.

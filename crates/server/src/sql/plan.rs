@@ -15,8 +15,9 @@ use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
-    Planner, absent, alter, clauses, comment, create, create_as, cursor, explain, extension, index,
-    insert, lock, names, prepare, schema, select, sequence, setting, view, with, write,
+    Planner, absent, alter, clauses, comment, create, create_as, cursor, enum_type, explain,
+    extension, index, insert, lock, names, prepare, schema, select, sequence, setting, view, with,
+    write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -83,6 +84,8 @@ pub(crate) fn plan(
     statement: &Statement,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
+    let noted = enum_type::noted(planner, statement)?;
+    let statement = noted.as_ref().unwrap_or(statement);
     clauses::check(planner, statement)?;
     match statement {
         Statement::Query(query) if let Some((into, query)) = create_as::into_of(query) => {
@@ -224,6 +227,10 @@ pub(crate) fn plan(
         Statement::AlterIndex { name, operation } => {
             index::alter(planner, name, operation).map(Plan::Definition)
         }
+        Statement::CreateType { name, representation } => {
+            enum_type::create(planner, name, representation.as_ref()).map(Plan::Definition)
+        }
+        Statement::AlterType(alter) => enum_type::alter(planner, alter).map(Plan::Definition),
         Statement::CreateExtension(create) => extension::create(create).map(Plan::Definition),
         other => {
             let text = other.to_string();
@@ -270,7 +277,7 @@ pub(super) fn create_unlogged(
 /// The table of a name of the engine's.
 pub(super) fn table(planner: &Planner<'_>, name: &str) -> Result<Table> {
     names::check_reserved(name)?;
-    planner.seen.table(name).map_err(|error| match error {
+    planner.seen.relation(name).map_err(|error| match error {
         onrush::Error::UnknownTable { .. } => unknown_table(planner, name),
         other => other.into(),
     })
@@ -280,13 +287,13 @@ pub(super) fn table(planner: &Planner<'_>, name: &str) -> Result<Table> {
 pub(super) fn table_in(planner: &Planner<'_>, schema: Option<&str>, table: &str) -> Result<Table> {
     let Some(schema) = schema else {
         let found = planner.lookup().on_path(table);
-        return match planner.seen.table(&found) {
+        return match planner.seen.relation(&found) {
             Err(onrush::Error::UnknownTable { .. }) => Err(unknown_table(planner, table)),
             found => Ok(found?),
         };
     };
     let found = planner.lookup().in_schema(schema, table).ok();
-    match found.map(|name| planner.seen.table(&name)) {
+    match found.map(|name| planner.seen.relation(&name)) {
         None | Some(Err(onrush::Error::UnknownTable { .. })) => {
             Err(unknown_table(planner, &format!("{schema}.{table}")))
         }

@@ -12,6 +12,7 @@ use onrush::{Table, ViewDefinition, ViewSource};
 use onrush_query::{Relation, Relations, View as QueryView};
 use sqlparser::ast;
 
+use super::enum_type;
 use super::of_session::check_constants;
 use super::view::stored;
 use super::view::updatable::CHANGED;
@@ -126,7 +127,8 @@ impl<'d> Known<'d> {
     }
 
     fn planned(&self, within: Within, names: &[String]) -> Result<QueryView> {
-        let query = stored::read(&within.view, |number| self.planner.seen.numbered(number))?;
+        let mut query = stored::read(&within.view, |number| self.planner.seen.numbered(number))?;
+        enum_type::noted_again(self.planner, &mut query);
         check_constants("a view", &query.to_string())?;
         let known = Known {
             planner: self.planner,

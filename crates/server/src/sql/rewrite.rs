@@ -12,7 +12,9 @@ use super::fetch::{self, FetchPlan};
 use super::owner::{self, OwnerStatement};
 use super::setting::SettingChange;
 use super::storage::{self, StorageStatement};
-use super::{conflict_words, like, limit_words, locking_words, schema_elements, sequence, user};
+use super::{
+    conflict_words, like, limit_words, locking_words, schema_elements, sequence, unique_words, user,
+};
 use crate::error::{Result, SqlError};
 
 /// What the words that are left of a statement do not say.
@@ -79,6 +81,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         check_refused(&tokens[start..end])?;
         if word(&tokens[leading[0]]) == "create" {
             like::rewrite(tokens, start..end);
+        }
+        if matches!(word(&tokens[leading[0]]).as_str(), "create" | "alter") {
+            unique_words::spell(tokens, start..tokens.len() - behind);
         }
         let end = tokens.len() - behind;
         sequence::put_in_order(tokens, start..end);

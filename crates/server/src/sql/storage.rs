@@ -395,9 +395,8 @@ fn check_statistics(table: &onrush::Table, index: &str, given: &StorageStatement
 
 fn has_index(table: &onrush::Table, name: &str) -> bool {
     let definition = table.definition();
-    let has_key = definition.row_id().is_none();
     definition.indexes().iter().any(|index| schemas::own_name(&index.name) == name)
-        || (has_key && schemas::key_name(table.name()) == name)
+        || schemas::key_name(definition).is_some_and(|key| key == name)
 }
 
 fn check_has_index(table: &onrush::Table, index: &str) -> Result<()> {

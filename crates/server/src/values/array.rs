@@ -4,11 +4,12 @@ use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
 use onrush_query::style::by_default;
 use onrush_query::{read_array, write_array};
-use postgres_types::Type;
+use postgres_types::{Kind, Type};
 
 use super::decode::binary as from_binary;
 use super::{binary, oid_of, read, written_plainly};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 
 /// The type of arrays of a type.
 pub(super) fn type_of(element: DataType) -> Type {
@@ -36,6 +37,12 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::Name => Type::NAME_ARRAY,
         DataType::Oid => Type::OID_ARRAY,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
+        DataType::Enum(of) if of.id() == 0 => Type::TEXT_ARRAY,
+        DataType::Enum(of) => {
+            let (schema, own) = schemas::parts(of.name());
+            let kind = Kind::Array(super::type_of(element));
+            Type::new(format!("_{own}"), super::enum_oid(of) + 1, kind, schema.to_owned())
+        }
     }
 }
 

@@ -33,6 +33,10 @@ pub(crate) fn decode(wire: Wire<'_>, target: DataType) -> Result<Value<'_>> {
         return super::read(target, utf8(wire.bytes)?);
     }
     let oid = if wire.oid == 0 { super::oid_of(target) } else { wire.oid };
+    // Labels are written alike in both formats.
+    if matches!(target, DataType::Enum(_)) && Type::from_oid(oid).is_none() {
+        return super::read(target, utf8(wire.bytes)?);
+    }
     coerce(binary(wire.bytes, oid)?, target)
 }
 

@@ -4,7 +4,7 @@
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 
-use super::decode::{Wire, binary, utf8};
+use super::decode::{Wire, binary, decode, utf8};
 use super::{coerce, column_type_of, numeric, oid_of, read};
 use crate::error::Result;
 
@@ -53,6 +53,9 @@ fn is_rounded(value: &Value<'_>, data_type: DataType) -> bool {
 pub(crate) fn decode_key(wire: Wire<'_>, target: DataType) -> Result<Option<Value<'_>>> {
     let own = oid_of(target);
     let oid = if wire.oid == 0 { own } else { wire.oid };
+    if matches!(target, DataType::Enum(_)) {
+        return Ok(Some(decode(wire, target)?));
+    }
     if wire.is_binary {
         return key(binary(wire.bytes, oid)?, target);
     }

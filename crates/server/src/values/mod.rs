@@ -8,7 +8,7 @@ mod formats;
 mod key;
 mod numeric;
 
-use onrush::{Clock, DataType, Interval, IntervalFields, Numeric, Value};
+use onrush::{Clock, DataType, EnumType, Interval, IntervalFields, Numeric, Value};
 use onrush_query::ColumnType;
 use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
@@ -19,20 +19,26 @@ pub(crate) use formats::Formats;
 pub(crate) use key::{constant_key, decode_key, key};
 pub(crate) use onrush_query::{write_text, write_text_of, written_plainly};
 
+use crate::catalog::{oid_of as oid_of_table, quoted};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
 /// The number of the type in `pg_type`.
 pub(crate) fn oid_of(column_type: impl Into<ColumnType>) -> u32 {
-    match column_type.into() {
+    wire_type(column_type.into()).oid()
+}
+
+/// The type as clients are told it.
+pub(crate) fn wire_type(column_type: ColumnType) -> Type {
+    match column_type {
         ColumnType::Stored(data_type) => type_of(data_type),
         ColumnType::Char => Type::CHAR,
         ColumnType::Array(element) => array::type_of(element),
         ColumnType::Vector(DataType::Int16) => Type::INT2_VECTOR,
         ColumnType::Vector(_) => Type::OID_VECTOR,
     }
-    .oid()
 }
 
 /// The type with this number; none where a value of it is read by what it stands beside.
@@ -78,6 +84,7 @@ pub(crate) fn type_name(data_type: DataType) -> String {
         DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
         DataType::Char(length) => format!("character({length})"),
         DataType::Varchar(length) => format!("character varying({length})"),
+        DataType::Enum(of) => enum_name(of),
         DataType::Bytes => "bytea".to_owned(),
         DataType::Time => "time without time zone".to_owned(),
         DataType::TimeTz => "time with time zone".to_owned(),
@@ -95,6 +102,14 @@ pub(crate) fn type_name(data_type: DataType) -> String {
             }
         }
         other => other.to_string(),
+    }
+}
+
+/// An enumerated type as it is called in statements, with its schema unless that is `public`.
+fn enum_name(of: EnumType) -> String {
+    match schemas::parts(of.name()) {
+        (schemas::PUBLIC, own) => quoted(own),
+        (schema, own) => format!("{}.{}", quoted(schema), quoted(own)),
     }
 }
 
@@ -138,7 +153,21 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Name => Type::NAME,
         DataType::Oid => Type::OID,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
+        DataType::Enum(of) => enum_type(of),
     }
+}
+
+/// An enumerated type as clients are told it.
+fn enum_type(of: EnumType) -> Type {
+    let (schema, own) = schemas::parts(of.name());
+    let labels = of.labels().iter().map(|(_, label)| label.to_owned());
+    Type::new(own.to_owned(), enum_oid(of), Kind::Enum(labels.collect()), schema.to_owned())
+}
+
+/// The number of an enumerated type in `pg_type`.
+pub(crate) fn enum_oid(of: EnumType) -> u32 {
+    // What stands for a type that is not known any more is a text to clients.
+    if of.id() == 0 { Type::TEXT.oid() } else { oid_of_table(of.id()) }
 }
 
 /// Bytes of a value in `pg_type`, -1 where they vary.
@@ -151,7 +180,11 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
     match data_type.unrounded() {
         DataType::Boolean => 1,
         DataType::Int16 => 2,
-        DataType::Int32 | DataType::Float32 | DataType::Date | DataType::Oid => 4,
+        DataType::Int32
+        | DataType::Float32
+        | DataType::Date
+        | DataType::Oid
+        | DataType::Enum(_) => 4,
         DataType::Name => 64,
         DataType::Int64
         | DataType::Float64

@@ -30,10 +30,11 @@ pub(crate) enum Kind {
     /// As of JSON: numbers of any size are not computed with here.
     Numeric,
     TimeTz,
+    Label,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 19] = [
+    pub(super) const ALL: [Kind; 20] = [
         Kind::Boolean,
         Kind::Int16,
         Kind::Int32,
@@ -53,6 +54,7 @@ impl Kind {
         Kind::Interval,
         Kind::Numeric,
         Kind::TimeTz,
+        Kind::Label,
     ];
 
     /// The type whose values are of this kind, where that needs no length or digits.
@@ -73,7 +75,7 @@ impl Kind {
             Kind::TimestampTz => DataType::TimestampTz,
             Kind::Numeric => DataType::Numeric(None),
             Kind::TimeTz => DataType::TimeTz,
-            Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json => return None,
+            Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json | Kind::Label => return None,
         })
     }
 
@@ -95,6 +97,7 @@ impl Kind {
             DataType::Timestamp => Kind::Timestamp,
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
+            DataType::Enum(_) => Kind::Label,
             DataType::Interval => Kind::Interval,
             DataType::TimeTz => Kind::TimeTz,
             DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
@@ -142,7 +145,7 @@ impl Kind {
     }
 
     fn is_compared(self) -> bool {
-        !matches!(self, Kind::Json | Kind::Numeric)
+        !matches!(self, Kind::Json | Kind::Numeric | Kind::Label)
     }
 
     /// Whether values of the two compare as they are.

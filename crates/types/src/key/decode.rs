@@ -173,6 +173,7 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
         }
         DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(*take(key, at)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_be_bytes(*take(key, at)?))),
+        DataType::Enum(of) => field::label(of, u32::from_be_bytes(*take(key, at)?))?,
         DataType::Varchar(_)
         | DataType::Text
         | DataType::Name

@@ -131,6 +131,9 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
         DataType::Char(limit) => push_escaped(convert::char_text(limit, value)?.as_bytes(), out),
         DataType::TimeTz => out.extend_from_slice(&convert::time_tz(value)?.to_ordered_bytes()),
         DataType::Oid => out.extend_from_slice(&convert::oid(value)?.to_be_bytes()),
+        DataType::Enum(of) => {
+            out.extend_from_slice(&convert::label_code(of, value)?.to_be_bytes());
+        }
         DataType::Varchar(_)
         | DataType::Text
         | DataType::Name

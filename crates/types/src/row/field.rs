@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::convert::{self, Fault};
 use crate::schema::{Field, RowLayout};
-use crate::{DataType, Interval, Numeric, Schema, TimeTz, TypeError, Value};
+use crate::{DataType, EnumType, Interval, Numeric, Schema, TimeTz, TypeError, Value};
 
 #[inline]
 pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
@@ -116,6 +116,7 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         DataType::Uuid => out.copy_from_slice(convert::uuid(value)?),
         DataType::TimeTz => out.copy_from_slice(&convert::time_tz(value)?.to_ordered_bytes()),
         DataType::Oid => out.copy_from_slice(&convert::oid(value)?.to_le_bytes()),
+        DataType::Enum(of) => out.copy_from_slice(&convert::label_code(of, value)?.to_le_bytes()),
         DataType::Date => out.copy_from_slice(&convert::date(value)?.to_le_bytes()),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             out.copy_from_slice(&convert::micros(data_type, value)?.to_le_bytes());
@@ -185,6 +186,7 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
         DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(array(bytes)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_le_bytes(array(bytes)?))),
+        DataType::Enum(of) => label(of, u32::from_le_bytes(array(bytes)?))?,
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),
         DataType::Time => Value::Time(i64::from_le_bytes(array(bytes)?)),
         DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes)?)),
@@ -192,6 +194,12 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         DataType::Interval => Value::Interval(Interval::from_bytes(array(bytes)?)),
         DataType::Rounded(clock, _) => read(clock.data_type(), bytes)?,
     })
+}
+
+/// The label of a code.
+pub(crate) fn label(of: EnumType, code: u32) -> Result<Value<'static>, &'static str> {
+    let label = of.label(code).ok_or("a label is not one of its type")?;
+    Ok(Value::Text(Cow::Borrowed(label)))
 }
 
 /// The decimal with this count of its last declared digit.

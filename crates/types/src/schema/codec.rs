@@ -6,7 +6,8 @@
 //! 4 bytes  "ORTD"
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
-//!          that are computed of others; 10 with expressions and predicates of indexes
+//!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
+//!          labels
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -14,17 +15,18 @@
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
 //!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
-//!          23 timetz
+//!          23 timetz, 24 and 25 numeric, 26 labels
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length; rounded: u8 what (1 time, 2 timestamp,
 //!          3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all,
 //!          1 year,
 //!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
-//!          10 second, 11 day to second, 12 hour to second, 13 minute to second
+//!          10 second, 11 day to second, 12 hour to second, 13 minute to second; numeric 25: u16 precision, i16 scale;
+//!          labels: u32 number of the type, name, its labels
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 10 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 11 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 and 10 only, computed of other columns
+//!          formats 9 to 11 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -33,10 +35,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 10: 1, the rows are not logged; formats 3 to 10 only: 0, they are
-//! u8       formats 4 to 10 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 11: 1, the rows are not logged; formats 3 to 11 only: 0, they are
+//! u8       formats 4 to 11 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 10 where they say so, a table that was altered:
+//! format 3, and formats 4 to 11 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -49,30 +51,30 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 10 only:
+//! formats 4 to 11 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 10 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 11 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 10 only:
+//! formats 6 to 11 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          format 10 plus 4: the number is that of an expression of the index
+//!          formats 10 and 11 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   format 10 only:
+//!   formats 10 and 11 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 10 only:
+//! formats 7 to 11 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -90,10 +92,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 and 10 only:
+//! formats 9 to 11 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 and 10 where they say so, a view:
+//! format 8, and formats 9 to 11 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -102,6 +104,12 @@
 //! u16      number of columns that are more than their type says, then for each:
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
+//!
+//! format 11 only:
+//! name     the primary key, or empty
+//! u8       1 the table is a type of labels, 0 it is not; then only: its labels
+//!
+//! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
 //!
 //! A format is written only where it says more than the one before does.
@@ -110,6 +118,7 @@ mod checks;
 mod defaults;
 mod foreign_keys;
 mod indexes;
+mod labels;
 mod row_expressions;
 mod sequences;
 mod views;
@@ -121,7 +130,7 @@ use super::{ColumnDefinition, DefaultValue, IndexDefinition, TableDefinition};
 use crate::expression::TypedExpression;
 use crate::rounding;
 use crate::row::field;
-use crate::{DataType, TypeError, Value};
+use crate::{DataType, EnumType, TypeError, Value};
 
 const MAGIC: &[u8; 4] = b"ORTD";
 const FORMAT: u8 = 1;
@@ -134,6 +143,7 @@ const FORMAT_WITH_REFERENCES: u8 = 7;
 const FORMAT_WITH_VIEW: u8 = 8;
 const FORMAT_WITH_GENERATED: u8 = 9;
 const FORMAT_WITH_INDEX_EXPRESSIONS: u8 = 10;
+const FORMAT_WITH_NAMES: u8 = 11;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -143,6 +153,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.key_name().is_some() || self.labels().is_some() => FORMAT_WITH_NAMES,
             _ if !self.indexes().iter().all(IndexDefinition::is_plain) => {
                 FORMAT_WITH_INDEX_EXPRESSIONS
             }
@@ -191,6 +202,13 @@ impl TableDefinition {
         }
         if let Some(view) = self.view() {
             views::push(view, &mut out);
+        }
+        if format >= FORMAT_WITH_NAMES {
+            push_short(self.key_name().unwrap_or_default().as_bytes(), &mut out);
+            out.push(u8::from(self.labels().is_some()));
+        }
+        if let Some(of) = self.labels() {
+            labels::push(of, &mut out);
         }
         out
     }
@@ -314,6 +332,12 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
             out.push(20);
             rounding::push(clock, digits, out);
         }
+        DataType::Enum(of) => {
+            out.push(26);
+            out.extend_from_slice(&of.id().to_le_bytes());
+            push_short(of.name().as_bytes(), out);
+            labels::push(of.labels(), out);
+        }
         DataType::Numeric(None) => out.push(24),
         DataType::Numeric(Some((precision, scale))) => {
             out.push(25);
@@ -378,7 +402,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_INDEX_EXPRESSIONS).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_NAMES).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -433,6 +457,13 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         FORMAT_WITH_GENERATED.. if input.flag()? => Some(views::read(input)?),
         _ => None,
     };
+    let (mut key_name, mut enumeration) = (None, None);
+    if format >= FORMAT_WITH_NAMES {
+        key_name = Some(input.name()?).filter(|name| !name.is_empty());
+        if input.flag()? {
+            enumeration = Some(labels::read(input)?);
+        }
+    }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
         return Err("a key column is nullable");
@@ -445,6 +476,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         version,
         columns,
         primary_key,
+        key_name,
         logged,
         checks,
         indexes,
@@ -453,6 +485,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         referenced_by,
         sequence,
         view,
+        labels: enumeration,
         history,
     })
 }
@@ -514,6 +547,10 @@ fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
         20 => rounding::read_type(input.u8()?, input.u8()?, || input.u8())?,
         24 => DataType::Numeric(None),
         25 => DataType::Numeric(Some((input.u16()?, input.u16()?.cast_signed()))),
+        26 => {
+            let (id, name) = (input.u32()?, input.name()?);
+            DataType::Enum(EnumType::new(id, &name, &labels::read(input)?))
+        }
         _ => return Err("a type is not known"),
     };
     // Before the constant default, whose reader relies on a sound type.

@@ -11,7 +11,7 @@ use super::view::ViewDefinition;
 use super::{CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema};
 use crate::convert::{self, Fault};
 use crate::expression::{Expression, PreparedDefault};
-use crate::{ColumnName, DataType, KeyStrategy, TypeError};
+use crate::{ColumnName, DataType, EnumLabels, KeyStrategy, TypeError};
 
 /// Most columns of a table.
 pub const COLUMNS_MAX: usize = 1024;
@@ -34,6 +34,7 @@ pub struct TableDefinition {
     pub(super) version: u16,
     pub(super) columns: Vec<ColumnDefinition>,
     pub(super) primary_key: Vec<usize>,
+    pub(super) key_name: Option<String>,
     pub(super) logged: bool,
     pub(super) checks: Vec<CheckConstraint>,
     pub(super) indexes: Vec<IndexDefinition>,
@@ -44,6 +45,8 @@ pub struct TableDefinition {
     pub(super) sequence: Option<SequenceDefinition>,
     /// Of a table that is a view.
     pub(super) view: Option<ViewDefinition>,
+    /// Of a table that is a type of labels.
+    pub(super) labels: Option<EnumLabels>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -55,12 +58,14 @@ pub struct TableBuilder {
     version: u16,
     columns: Vec<ColumnDefinition>,
     primary_key: Vec<String>,
+    key_name: Option<String>,
     logged: bool,
     checks: Vec<CheckConstraint>,
     conditions: Vec<(String, Expression)>,
     pub(super) entries_of: Option<EntriesOf>,
     pub(super) sequence: Option<SequenceDefinition>,
     pub(super) view: Option<ViewDefinition>,
+    pub(super) labels: Option<EnumLabels>,
 }
 
 impl TableDefinition {
@@ -71,12 +76,14 @@ impl TableDefinition {
             version: 1,
             columns: Vec::new(),
             primary_key: Vec::new(),
+            key_name: None,
             logged: true,
             checks: Vec::new(),
             conditions: Vec::new(),
             entries_of: None,
             sequence: None,
             view: None,
+            labels: None,
         }
     }
 
@@ -98,6 +105,11 @@ impl TableDefinition {
     /// Positions in [`TableDefinition::columns`] of the key columns, in key order.
     pub fn primary_key(&self) -> &[usize] {
         &self.primary_key
+    }
+
+    /// The name of the primary key, for messages; none where nobody gave it one.
+    pub fn key_name(&self) -> Option<&str> {
+        self.key_name.as_deref()
     }
 
     /// The position of the column that only tells rows apart, in a table made
@@ -150,6 +162,11 @@ impl TableDefinition {
     /// The full name of a column, for messages. Past the last column the name is `?`.
     pub fn column_name(&self, column: usize) -> ColumnName {
         ColumnName::new(&self.name, self.columns.get(column).map_or("?", |found| &found.name))
+    }
+
+    /// What makes the table a type of labels; none for one that is not.
+    pub fn labels(&self) -> Option<&EnumLabels> {
+        self.labels.as_ref()
     }
 
     /// The same definition with a column that is computed of others.
@@ -209,6 +226,7 @@ impl TableDefinition {
 
     pub(super) fn check_columns(&mut self) -> Result<(), TypeError> {
         check_name(&self.name)?;
+        self.key_name.as_deref().map_or(Ok(()), check_name)?;
         if self.columns.is_empty() || self.columns.len() > COLUMNS_MAX {
             return Err(TypeError::ColumnCount {
                 table: self.name.as_str().into(),
@@ -278,12 +296,24 @@ impl TableBuilder {
         self
     }
 
+    /// Gives the primary key a name.
+    pub fn key_name(mut self, name: impl Into<String>) -> TableBuilder {
+        self.key_name = Some(name.into());
+        self
+    }
+
     /// For a table without a key of its own: adds [`ROW_ID`], an identity that tells its rows apart
     /// and keeps them in the order of insertion.
     pub fn keyed_by_row_id(self) -> TableBuilder {
         let identity = KeyStrategy::Identity { start: 1, strict: false };
         let row_id = ColumnDefinition::new(ROW_ID, DataType::Int64);
         self.column(row_id.not_null().default_key(identity)).primary_key([ROW_ID])
+    }
+
+    /// Makes the table a type of labels. It has no rows, and the key of a table [without one](Self::keyed_by_row_id).
+    pub fn labels(mut self, labels: EnumLabels) -> TableBuilder {
+        self.labels = Some(labels);
+        self.keyed_by_row_id()
     }
 
     /// Sets the version of the definition; 1 unless set.
@@ -325,12 +355,14 @@ impl TableBuilder {
             name,
             version,
             columns,
+            key_name,
             logged,
             checks,
             conditions,
             entries_of,
             sequence,
             view,
+            labels,
             ..
         } = self;
         let mut table = TableDefinition {
@@ -338,6 +370,7 @@ impl TableBuilder {
             version,
             columns,
             primary_key,
+            key_name,
             logged,
             checks,
             indexes: Vec::new(),
@@ -346,6 +379,7 @@ impl TableBuilder {
             referenced_by: Vec::new(),
             sequence,
             view,
+            labels,
             history: None,
         };
         for (name, condition) in &conditions {

@@ -16,7 +16,7 @@ use super::{
     COLUMNS_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema, SequenceDefinition,
     TableDefinition, ViewDefinition,
 };
-use crate::{TypeError, Value};
+use crate::{DataType, EnumLabels, EnumType, TypeError, Value};
 
 /// What a table that was altered knows of its past.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,10 +89,19 @@ pub enum TableChange {
         /// The new one.
         to: String,
     },
+    /// The primary key has another name.
+    RenameKey {
+        /// The new name.
+        to: String,
+    },
     /// The table, which is a sequence, is another one.
     SetSequence(SequenceDefinition),
     /// The table, which is a view, is another one.
     SetView(ViewDefinition),
+    /// The table, which is a type of labels, has others: all that there were, maybe by other names.
+    SetLabels(EnumLabels),
+    /// Columns of a type of labels have others, as that has: all that there were, maybe by other names.
+    SetLabelsOfColumns(EnumType),
     /// The table has another name.
     Rename {
         /// The new name.
@@ -221,12 +230,36 @@ impl TableDefinition {
                 let index = self.check_index(from)?;
                 altered.checks[index].name.clone_from(to);
             }
+            TableChange::RenameKey { to } => altered.key_name = Some(to.clone()),
             TableChange::SetSequence(sequence) => altered.sequence = Some(sequence.clone()),
             TableChange::SetView(view) => altered.view = Some(view.clone()),
+            TableChange::SetLabels(labels) => altered.labels = Some(labels.clone()),
+            TableChange::SetLabelsOfColumns(of) => altered.set_labels(*of, &mut history),
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
         altered.history = Some(Arc::new(history));
         altered.checked()
+    }
+
+    /// Gives the columns of a type of labels those that it has now. The codes in rows stay what they are.
+    fn set_labels(&mut self, of: EnumType, history: &mut History) {
+        for (column, since) in self.columns.iter_mut().zip(&mut history.columns) {
+            let DataType::Enum(before) = column.data_type else { continue };
+            if before.id() != of.id() {
+                continue;
+            }
+            column.data_type = DataType::Enum(of);
+            let as_now = |value: &mut Value<'static>| {
+                let code = value.as_str().and_then(|label| before.code(label));
+                if let Some(label) = code.and_then(|code| of.label(code)) {
+                    *value = label.into();
+                }
+            };
+            as_now(&mut since.missing);
+            if let DefaultValue::Constant(value) = &mut column.default {
+                as_now(value);
+            }
+        }
     }
 
     /// The same definition as the next version, and its past.
@@ -301,6 +334,7 @@ impl TableDefinition {
             version,
             primary_key: self.primary_key.iter().map(key).collect::<Option<_>>()?,
             columns: then.iter().map(|(_, column, _)| (*column).clone()).collect(),
+            key_name: self.key_name.clone(),
             logged: self.logged,
             // Rows of then are read by it, never written.
             checks: Vec::new(),
@@ -310,6 +344,7 @@ impl TableDefinition {
             referenced_by: Vec::new(),
             sequence: self.sequence.clone(),
             view: self.view.clone(),
+            labels: self.labels.clone(),
             history: None,
         };
         Some((definition, sources))

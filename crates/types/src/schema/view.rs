@@ -85,9 +85,9 @@ impl TableDefinition {
         self.view.as_ref()
     }
 
-    /// Whether it has rows of its own, which neither sequences nor views have.
+    /// Whether it has rows of its own, which neither sequences nor views nor types of labels have.
     pub fn is_table(&self) -> bool {
-        self.view.is_none() && self.sequence().is_none()
+        self.view.is_none() && self.sequence().is_none() && self.labels().is_none()
     }
 
     pub(super) fn check_view(&self) -> Result<(), TypeError> {

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use onrush_types::{
-    Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, Interval, IntervalFields,
-    Numeric, Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
+    Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, EnumLabels, EnumType,
+    Interval, IntervalFields, Numeric, Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
@@ -35,6 +35,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Name),
         Just(DataType::Oid),
         Just(DataType::TimeTz),
+        Just(DataType::Enum(moods())),
         Just(DataType::Numeric(None)),
         (29u16..60, -5i16..70)
             .prop_map(|(precision, scale)| DataType::Numeric(Some((precision, scale)))),
@@ -45,6 +46,12 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         }),
         Just(DataType::Rounded(Clock::Interval(IntervalFields::HourToMinute), None)),
     ]
+}
+
+/// A type whose labels are not ordered as their texts are.
+pub fn moods() -> EnumType {
+    let labels = EnumLabels::new(["sad", "ok", "", "happy", "an\u{e9}mic"]);
+    EnumType::new(7, "mood", &labels.expect("labels that differ"))
 }
 
 /// A value that a column of this type can hold. Small domains, so that equal values occur.
@@ -75,6 +82,10 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         }
         DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
         DataType::Text | DataType::Name => text(40),
+        DataType::Enum(of) => {
+            let labels: Vec<&str> = of.labels().iter().map(|(_, label)| label).collect();
+            prop::sample::select(labels).prop_map(Value::from).boxed()
+        }
         DataType::TimeTz => (0..=86_400_000_000i64, -57_599..57_600)
             .prop_map(|(micros, offset_seconds)| TimeTz { micros, offset_seconds }.into())
             .boxed(),

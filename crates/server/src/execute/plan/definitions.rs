@@ -8,8 +8,9 @@ use super::super::{Answer, Backend};
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, IndexPlan, LockPlan, NewTable, OwnerPlan, Parsed,
-    RoleStatement, SchemaPlan, SequencePlan, SettingChange, StoragePlan, ViewPlan,
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, EnumPlan, IndexPlan, LockPlan, NewTable,
+    OwnerPlan, Parsed, RoleStatement, SchemaPlan, SequencePlan, SettingChange, StoragePlan,
+    ViewPlan,
 };
 
 #[derive(Clone)]
@@ -52,6 +53,7 @@ pub(crate) enum DefinitionPlan {
     SchemaWith(SchemaElements),
     Sequence(SequencePlan),
     View(ViewPlan),
+    Enum(EnumPlan),
     Roles(RoleStatement),
     Owner(OwnerPlan),
     /// How things are stored: there is nothing to do.
@@ -87,6 +89,7 @@ impl DefinitionPlan {
             DefinitionPlan::SchemaWith(plan) => plan.schema.tag(),
             DefinitionPlan::Sequence(plan) => plan.tag(),
             DefinitionPlan::View(plan) => plan.tag(),
+            DefinitionPlan::Enum(plan) => plan.tag(),
             DefinitionPlan::Roles(statement) => statement.tag(),
             DefinitionPlan::Owner(plan) => plan.tag(),
             DefinitionPlan::Storage(plan) => plan.tag,
@@ -135,6 +138,7 @@ impl DefinitionPlan {
             DefinitionPlan::SchemaWith(plan) => backend.create_schema_with(plan),
             DefinitionPlan::Sequence(plan) => backend.change_sequences(plan),
             DefinitionPlan::View(plan) => backend.change_views(plan),
+            DefinitionPlan::Enum(plan) => backend.change_enums(plan),
             DefinitionPlan::Roles(statement) => backend.change_roles(statement),
             DefinitionPlan::Owner(plan) => backend.change_owners(plan),
             DefinitionPlan::Storage(plan) => {

@@ -164,8 +164,7 @@ fn check_constraint(constraint: &TableConstraint) -> Result<()> {
 
 fn check_key(key: &PrimaryKeyConstraint) -> Result<()> {
     let PrimaryKeyConstraint {
-        // A primary key is called as its table, whatever is said: docs/sql.md.
-        name: _says_nothing,
+        name: _is_taken,
         index_name,
         index_type,
         columns,
@@ -202,16 +201,15 @@ fn check_unique(unique: &UniqueConstraint) -> Result<()> {
         index_type_display,
         index_type,
         columns: _are_taken_one_by_one,
-        index_options,
-        // The planner looks at it.
+        // The planner looks at them.
+        index_options: _are_looked_at,
         characteristics: _is_looked_at,
         nulls_distinct: _too,
     } = unique;
     let instead = "Write UNIQUE (columns).";
     none(index_name.is_some(), "a name of the index in UNIQUE", instead)?;
     none(*index_type_display != KeyOrIndexDisplay::None, "UNIQUE KEY and UNIQUE INDEX", instead)?;
-    none(index_type.is_some(), "USING in UNIQUE", instead)?;
-    none(!index_options.is_empty(), "INCLUDE and options of the index in UNIQUE", instead)
+    none(index_type.is_some(), "USING in UNIQUE", instead)
 }
 
 /// When a constraint is looked at: always at once, which may be said.

@@ -12,6 +12,7 @@ use super::stored::{self, quoted};
 use crate::error::Result;
 use crate::schemas;
 use crate::seen::Seen;
+use crate::sql::enum_type;
 use crate::sql::names;
 
 /// The query of a view, as `pg_get_viewdef` shows it. `is_visible` tells whether a table is what its name alone means.
@@ -30,6 +31,8 @@ pub(crate) fn shown(
             call(item, name);
         }
     }
+    let type_name = |number| Some(seen.numbered(number)?.name().to_owned());
+    enum_type::named_again(&type_name, &mut query);
     let mut writer = Writer { seen, sources: &kept.sources, is_visible };
     let _: ControlFlow<()> = query.visit(&mut writer);
     Ok(format!(" {};", laid_out(&query)))
