@@ -134,6 +134,7 @@ impl ColumnBuilder {
             DataType::TimeTz => {
                 ColumnBuilder::TimeTz(FixedSizeBinaryBuilder::with_capacity(rows, TIME_TZ_BYTES))
             }
+            DataType::Array(&element) => ColumnBuilder::Array(ArrayColumn::new(element, rows)?),
             DataType::Enum(of) => {
                 ColumnBuilder::Enum(FixedSizeBinaryBuilder::with_capacity(rows, ENUM_BYTES), of)
             }

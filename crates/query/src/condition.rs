@@ -18,7 +18,7 @@ use crate::error::{QueryError, Result};
 use crate::functions::is_told_where_called;
 use crate::one_row::{self, OneTable, Place};
 use crate::syntax;
-use crate::types::{ColumnType, field, plain_type};
+use crate::types::{field, plain_type};
 
 const PLACE: Place = Place { one: "check constraint", many: "check constraints" };
 
@@ -63,9 +63,9 @@ impl QueryEngine {
         let all = table.columns();
         let types = columns.iter().map(|column| (*column, all[*column].data_type));
         let types: Vec<(usize, DataType)> = types.collect();
-        let fields = types.iter().map(|(column, data_type)| {
-            field(&all[*column].name, ColumnType::Stored(*data_type), true)
-        });
+        let fields = types
+            .iter()
+            .map(|(column, data_type)| field(&all[*column].name, (*data_type).into(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
         let expression = reassign_expr_columns(expression, &schema)?;
         Ok(Condition { expression, schema, columns: types })
@@ -80,7 +80,7 @@ impl Condition {
     pub fn is_met(&self, row: &RowView<'_>) -> Result<bool> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, data_type) in &self.columns {
-            let mut builder = ColumnBuilder::new(ColumnType::Stored(*data_type), 1)?;
+            let mut builder = ColumnBuilder::new((*data_type).into(), 1)?;
             builder.append(&row.column(*column)?)?;
             columns.push(builder.finish());
         }

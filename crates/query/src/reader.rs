@@ -11,7 +11,6 @@ use crate::columns::ColumnBuilder;
 use crate::error::{QueryError, Result};
 use crate::scan::{FromEntries, IndexSource, ScanSource};
 use crate::statement::Statement;
-use crate::types::ColumnType;
 
 /// Rows of the first batch: few, as the first rows may be all that is asked for.
 const FIRST_BATCH_ROWS: usize = 128;
@@ -212,8 +211,7 @@ impl<'s> ColumnsInTheMaking<'s> {
     fn new(source: &'s ScanSource, rows: usize) -> Result<ColumnsInTheMaking<'s>> {
         let (table, columns) = source.read();
         let all = table.definition().columns();
-        let builder =
-            |column: &usize| ColumnBuilder::new(ColumnType::Stored(all[*column].data_type), rows);
+        let builder = |column: &usize| ColumnBuilder::new(all[*column].data_type.into(), rows);
         let builders = columns.iter().map(builder).collect::<std::result::Result<_, _>>()?;
         Ok(ColumnsInTheMaking { table, columns, builders, error: None })
     }

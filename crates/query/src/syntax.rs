@@ -141,6 +141,12 @@ fn label(item: &SelectItem) -> Label {
     }
 }
 
+/// Whether a collation compares bytes, as text is always compared here.
+#[must_use]
+pub fn is_collation_of_bytes(name: &str) -> bool {
+    matches!(name.to_lowercase().as_str(), "default" | "c" | "posix" | "ucs_basic")
+}
+
 /// A name as it counts: in lower case unless it is quoted.
 pub(crate) fn folded(name: &Ident) -> String {
     match name.quote_style {
@@ -377,8 +383,7 @@ impl VisitorMut for Writer<'_> {
             // Text has one collation here, that of its bytes.
             Expr::Collate { expr, collation } => {
                 let name = collation.0.last().map(ToString::to_string).unwrap_or_default();
-                let name = name.trim_matches('"').to_lowercase();
-                if !matches!(name.as_str(), "default" | "c" | "posix" | "ucs_basic") {
+                if !is_collation_of_bytes(name.trim_matches('"')) {
                     return self.refuse(format!("the collation {collation}"));
                 }
                 *expression = (**expr).clone();

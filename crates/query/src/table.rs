@@ -46,7 +46,7 @@ impl StoredTable {
         let fields = columns.iter().map(|position| {
             let column = &definition.columns()[*position];
             let is_nullable = column.nullable && !definition.primary_key().contains(position);
-            field(&column.name, ColumnType::Stored(column.data_type), is_nullable)
+            field(&column.name, column.data_type.into(), is_nullable)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let position = |column: &usize| columns.iter().position(|own| own == column);

@@ -1,5 +1,6 @@
 //! Values as PostgreSQL writes and reads them in text.
 
+use std::borrow::Cow;
 use std::fmt::{Result, Write};
 
 use onrush::{Clock, DataType, Value};
@@ -33,6 +34,7 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         | DataType::TimestampTz => crate::datetime::read(data_type, written),
         DataType::Name => Ok(Value::from(name_of(written))),
         DataType::Enum(of) => Ok(Value::from(enumeration::read(of, written)?)),
+        DataType::Array(element) => Ok(Value::from(read_elements(*element, written)?)),
         DataType::Oid => oid(written),
         DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),
         DataType::Rounded(Clock::Interval(fields), digits) => {
@@ -45,6 +47,18 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         DataType::Numeric(limits) => Ok(Value::Numeric(limited(of_text(written)?, limits)?)),
         other => Ok(text::parse(other, written)?),
     }
+}
+
+/// An array as it is written in the default style.
+fn read_elements(element: DataType, written: &str) -> std::result::Result<String, QueryError> {
+    let elements = read_array(written)?;
+    let read = |text: &Option<Cow<'_, str>>| match text {
+        Some(text) => Ok(Some(written_plainly(&read_text(element, text)?))),
+        None => Ok(None),
+    };
+    let read: Vec<Option<String>> =
+        elements.iter().map(read).collect::<std::result::Result<_, QueryError>>()?;
+    Ok(write_array(read.iter().map(Option::as_deref)))
 }
 
 /// A text as a name, which ends where it is too long.

@@ -45,19 +45,36 @@ pub enum ColumnType {
 
 impl From<DataType> for ColumnType {
     fn from(data_type: DataType) -> ColumnType {
-        ColumnType::Stored(data_type)
+        match data_type {
+            DataType::Array(element) => ColumnType::Array(*element),
+            other => ColumnType::Stored(other),
+        }
+    }
+}
+
+impl ColumnType {
+    /// The type of a column of a table that holds such values; none where no column does.
+    #[must_use]
+    pub fn in_table(self) -> Option<DataType> {
+        match self {
+            ColumnType::Stored(data_type) => Some(data_type),
+            ColumnType::Array(element) => element.array(),
+            ColumnType::Char | ColumnType::Vector(_) => None,
+        }
     }
 }
 
 /// The Arrow type of a column's values.
 pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
     let data_type = match column_type {
-        ColumnType::Stored(data_type) => data_type,
         ColumnType::Char => return ArrowType::Utf8,
-        ColumnType::Array(element) | ColumnType::Vector(element) => {
+        ColumnType::Stored(DataType::Array(&element))
+        | ColumnType::Array(element)
+        | ColumnType::Vector(element) => {
             let element = arrow_type(ColumnType::Stored(element));
             return ArrowType::List(Arc::new(Field::new_list_field(element, true)));
         }
+        ColumnType::Stored(data_type) => data_type,
     };
     match data_type {
         DataType::Boolean => ArrowType::Boolean,
@@ -82,6 +99,7 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         // Ordered as the times are.
         DataType::TimeTz => ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
         DataType::Enum(_) => ArrowType::FixedSizeBinary(ENUM_BYTES),
+        DataType::Array(&element) => arrow_type(ColumnType::Array(element)),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Rounded(clock, _) => arrow_type(ColumnType::Stored(clock.data_type())),
         DataType::Date => ArrowType::Date32,

@@ -9,13 +9,13 @@ use sqlparser::ast::Ident;
 
 use crate::error::{Result, SqlError, state};
 use crate::sql::ColumnChange;
-use crate::values;
+use crate::{schemas, values};
 use onrush_query::style::{self, Style};
 
 /// Whether the rows must be written anew for a change. A counter, too, goes on behind the numbers in the rows.
 pub(crate) fn rewrites(change: &ColumnChange) -> bool {
     match change {
-        ColumnChange::Type { .. } => true,
+        ColumnChange::Type { .. } | ColumnChange::Identity { .. } => true,
         ColumnChange::NotNull(_) => false,
         ColumnChange::Default(DefaultValue::Key(strategy)) => {
             !matches!(strategy, KeyStrategy::UuidV4 | KeyStrategy::UuidV7)
@@ -28,7 +28,7 @@ pub(crate) fn rewrites(change: &ColumnChange) -> bool {
 pub(crate) fn apply(
     column: &mut ColumnDefinition,
     change: &ColumnChange,
-    is_key: bool,
+    (table, is_key): (&str, bool),
 ) -> Result<()> {
     let name = &column.name;
     match change {
@@ -44,6 +44,12 @@ pub(crate) fn apply(
             return Err(SqlError::new(state::SYNTAX_ERROR, message));
         }
         ColumnChange::Default(default) => column.default = default.clone(),
+        ColumnChange::Identity { start, is_always } => {
+            check_takes_identity(column, table)?;
+            column.default =
+                DefaultValue::Key(KeyStrategy::Identity { start: *start, strict: false });
+            column.is_always_generated = *is_always;
+        }
         ColumnChange::Type { data_type, using } => {
             let is_cast = is_cast_when_assigned(column.data_type, *data_type);
             let shown = values::type_name(*data_type);
@@ -90,12 +96,34 @@ pub(crate) fn apply(
     Ok(())
 }
 
+/// Refuses an identity for a column that cannot be one.
+fn check_takes_identity(column: &ColumnDefinition, table: &str) -> Result<()> {
+    let (name, table) = (&column.name, schemas::own_name(table));
+    let not_so = |what: &str| {
+        let message = format!("column \"{name}\" of relation \"{table}\" {what}");
+        Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message))
+    };
+    if !is_whole(column.data_type) {
+        let message = "identity column type must be smallint, integer, or bigint";
+        return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
+    }
+    match column.default {
+        _ if column.nullable => not_so("must be declared NOT NULL before identity can be added"),
+        DefaultValue::Key(KeyStrategy::Identity { .. }) => not_so("is already an identity column"),
+        DefaultValue::None => Ok(()),
+        _ => not_so("already has a default value"),
+    }
+}
+
 fn is_generated(column: &ColumnDefinition) -> bool {
     matches!(column.default, DefaultValue::Generated(_))
 }
 
 /// Whether the settings of a session say what becomes of a value of another type.
 fn is_made_by_style(from: DataType, to: DataType) -> bool {
+    if let (DataType::Array(from), DataType::Array(to)) = (from, to) {
+        return is_made_by_style(*from, *to);
+    }
     let (from, to) = (from.unrounded(), to.unrounded());
     let of_time = |of| matches!(of, DataType::Date | DataType::Timestamp | DataType::TimestampTz);
     let is_written = |of| matches!(of, DataType::Float32 | DataType::Float64 | DataType::Bytes);
@@ -121,6 +149,9 @@ fn is_whole(data_type: DataType) -> bool {
 /// Whether values of one type are taken in a column of another without a word: of PostgreSQL's casts those that
 /// it makes itself when a value is assigned.
 pub(crate) fn is_cast_when_assigned(from: DataType, to: DataType) -> bool {
+    if let (DataType::Array(from), DataType::Array(to)) = (from, to) {
+        return is_cast_when_assigned(*from, *to);
+    }
     let (from, to) = (from.unrounded(), to.unrounded());
     let is_number = |it: DataType| {
         let is_other = matches!(it, DataType::Float32 | DataType::Float64);

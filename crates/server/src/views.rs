@@ -61,7 +61,7 @@ pub(crate) fn column_type(table: &TableDefinition, column: usize) -> ColumnType 
     let number = table.column_number(column);
     let kinds = table.view().map_or(&[][..], |view| &view.kinds);
     match kinds.iter().find(|(own, _)| usize::from(*own) == number).map(|(_, kind)| kind) {
-        None => ColumnType::Stored(data_type),
+        None => data_type.into(),
         Some(ViewColumnKind::Oid) => ColumnType::Stored(DataType::Oid),
         Some(ViewColumnKind::Name) => ColumnType::Stored(DataType::Name),
         Some(ViewColumnKind::Char) => ColumnType::Char,

@@ -273,6 +273,7 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Jsonb
         | DataType::TimeTz
         | DataType::Enum(_)
+        | DataType::Array(_)
         | DataType::Interval
         | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
@@ -296,6 +297,7 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         | DataType::Name
         | DataType::Numeric(_) => LogicalType::String,
         DataType::Enum(_) => LogicalType::Enum,
+        DataType::Array(_) => LogicalType::String,
         // Parquet's own interval counts milliseconds without a sign.
         DataType::Interval | DataType::TimeTz => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 
 use rust_decimal::Decimal;
 
+use crate::array;
 use crate::data_type::NAME_BYTES_MAX;
 use crate::{ColumnName, DataType, EnumType, Interval, Numeric, TimeTz, TypeError, Value, json};
 
@@ -263,8 +264,17 @@ pub(crate) fn variable<'v>(
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         }),
+        (DataType::Array(element), _) => {
+            array_text(*element, value).map(|text| Cow::Borrowed(text.as_bytes()))
+        }
         _ => text(data_type, value).map(|text| Cow::Borrowed(text.as_bytes())),
     }
+}
+
+/// An array as a column keeps it.
+fn array_text<'v>(element: DataType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
+    let Value::Text(text) = value else { return Err(Fault::WrongType) };
+    array::check(element, text).map(|()| &**text).map_err(Fault::OutOfRange)
 }
 
 /// JSON as a column keeps it.
@@ -299,6 +309,9 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         }
         DataType::Json | DataType::Jsonb => {
             Value::Text(Cow::Owned(json_text(data_type, value)?.into_owned()))
+        }
+        DataType::Array(element) => {
+            Value::Text(Cow::Owned(array_text(*element, value)?.to_owned()))
         }
         DataType::Bytes => Value::Bytes(Cow::Owned(variable(data_type, value)?.into_owned())),
         DataType::Uuid => Value::Uuid(uuid::Uuid::from_bytes(*uuid(value)?)),

@@ -71,6 +71,9 @@ pub enum DataType {
     Rounded(Clock, Option<u8>),
     /// Labels in an order of their own. A value is the label as a text.
     Enum(EnumType),
+    /// Arrays of values of this type, of one dimension: made by [`array`](DataType::array). A value is the text that
+    /// PostgreSQL writes, `{1,NULL,"a b"}`.
+    Array(&'static DataType),
     /// Any [`Numeric`](crate::Numeric); or those of so many digits, so many of them after the point: 1 to 1000, and
     /// -1000 to 1000. What [`Decimal`](DataType::Decimal) has space for is kept as that.
     Numeric(Option<(u16, i16)>),
@@ -116,6 +119,7 @@ impl DataType {
             | DataType::Bytes
             | DataType::Json
             | DataType::Jsonb
+            | DataType::Array(_)
             | DataType::Numeric(_) => None,
         }
     }
@@ -142,7 +146,10 @@ impl DataType {
     /// Whether keys can hold the type's values: those that are equal are written alike, but for blanks at the end of
     /// `char` and the signs of zeros.
     pub const fn is_ordered(self) -> bool {
-        !matches!(self.unrounded(), DataType::Json | DataType::Jsonb | DataType::Interval)
+        !matches!(
+            self.unrounded(),
+            DataType::Json | DataType::Jsonb | DataType::Interval | DataType::Array(_)
+        )
     }
 
     /// The type, if lengths and digits can be so.
@@ -180,6 +187,7 @@ impl DataType {
                 Some("the length is 1 to 8000 bytes")
             }
             DataType::Rounded(clock, digits) => rounding::fault(clock, digits),
+            DataType::Array(element) => element.fault(),
             _ => None,
         }
     }
@@ -224,6 +232,7 @@ impl fmt::Display for DataType {
             DataType::Name => "name",
             DataType::Oid => "oid",
             DataType::Enum(of) => of.name(),
+            DataType::Array(element) => return write!(formatter, "{element}[]"),
             DataType::Rounded(clock, digits) => return rounding::write(*clock, *digits, formatter),
             DataType::Numeric(None) => "numeric",
             DataType::Numeric(Some((precision, scale))) => {
@@ -242,6 +251,18 @@ impl FromStr for DataType {
     fn from_str(text: &str) -> Result<DataType, TypeError> {
         let unknown = || TypeError::UnknownDataType { text: text.into() };
         let lower = text.trim().to_ascii_lowercase();
+        if let Some((element, length)) = lower.strip_suffix(']').and_then(|it| it.rsplit_once('['))
+        {
+            // As in PostgreSQL, how long an array is to be says nothing.
+            let is_length = length.bytes().all(|digit| digit.is_ascii_digit());
+            let element: DataType = element.parse()?;
+            let array = match element {
+                // Nor how many dimensions it has.
+                DataType::Array(_) => Some(element),
+                element => element.array(),
+            };
+            return array.filter(|_| is_length).ok_or_else(unknown);
+        }
         if let Some(data_type) = rounding::read(&lower) {
             return data_type.sound(text);
         }

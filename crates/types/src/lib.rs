@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array;
 mod convert;
 pub mod data_type;
 mod enumeration;

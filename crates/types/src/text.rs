@@ -15,6 +15,7 @@ use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+use crate::array;
 use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
 use crate::time_tz::offset_of;
 use crate::{DataType, NumericFault, Schema, TimeTz, TypeError, Value, json};
@@ -31,6 +32,9 @@ pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
         | DataType::Text
         | DataType::Name
         | DataType::Enum(_) => Ok(Value::Text(Cow::Borrowed(text))),
+        DataType::Array(element) => {
+            array::check(*element, text).map(|()| Value::Text(Cow::Borrowed(text)))
+        }
         DataType::Json => json::check(text).map(|()| Value::Text(Cow::Borrowed(text))),
         _ => parse_plain(data_type, text.trim()),
     };
@@ -120,6 +124,7 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         | DataType::Text
         | DataType::Name
         | DataType::Enum(_)
+        | DataType::Array(_)
         | DataType::Json => Ok(Value::Text(Cow::Owned(text.to_owned()))),
     }
 }

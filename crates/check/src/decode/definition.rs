@@ -385,11 +385,22 @@ fn is_timestamp(data_type: DataType) -> bool {
 }
 
 pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
+    match input.u8().ok_or(SHORT)? {
+        27 => {
+            let tag = input.u8().ok_or(SHORT)?;
+            read_element(tag, input)?.array().ok_or("an array is of elements that it cannot have")
+        }
+        tag => read_element(tag, input),
+    }
+}
+
+/// A type that is no array, behind its tag.
+fn read_element(tag: u8, input: &mut Input<'_>) -> Read<DataType> {
     let length = |input: &mut Input<'_>| match input.u16() {
         Some(length @ 1..=8000) => Ok(length),
         _ => Err("a text has a length of 1 to 8,000 bytes"),
     };
-    Ok(match input.u8().ok_or(SHORT)? {
+    Ok(match tag {
         1 => DataType::Boolean,
         2 => DataType::Int16,
         3 => DataType::Int32,

@@ -44,7 +44,9 @@ impl Rule {
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
             DataType::Varchar(length) => Rule::Text(usize::from(length)),
-            DataType::Text | DataType::Json | DataType::Jsonb => Rule::Text(usize::MAX),
+            DataType::Text | DataType::Json | DataType::Jsonb | DataType::Array(_) => {
+                Rule::Text(usize::MAX)
+            }
             DataType::Bytes => Rule::Bytes,
             DataType::Uuid | DataType::Interval => Rule::Any(16),
             DataType::Rounded(clock, _) => Rule::of(clock.data_type()),

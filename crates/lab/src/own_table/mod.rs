@@ -146,6 +146,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Text => text(TEXT_BYTES),
         DataType::Name => text(8),
         DataType::Oid => Value::Int64(77),
+        DataType::Array(_) => Value::from("{}"),
         DataType::Enum(of) => of
             .labels()
             .iter()

@@ -156,6 +156,7 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Interval | DataType::TimeTz => 4,
             DataType::Json | DataType::Jsonb => 5,
             DataType::Enum(_) => 8,
+            DataType::Array(_) => 7,
             _ => 6,
         },
         ColumnType::Char => 1,

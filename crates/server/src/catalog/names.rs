@@ -223,7 +223,11 @@ pub(super) fn type_with(seen: &Seen, oid: i64, modifier: i64) -> Option<String> 
     if let Some(own) = enum_with(seen, oid) {
         return Some(values::name_of(own));
     }
-    let plain = match Type::from_oid(oid)? {
+    let known = Type::from_oid(oid)?;
+    if let Kind::Array(element) = known.kind() {
+        return type_with(seen, element.oid().into(), modifier).map(|element| element + "[]");
+    }
+    let plain = match known {
         Type::OID => "oid".to_owned(),
         Type::NAME => "name".to_owned(),
         Type::CHAR => "\"char\"".to_owned(),
@@ -232,7 +236,6 @@ pub(super) fn type_with(seen: &Seen, oid: i64, modifier: i64) -> Option<String> 
         Type::NUMERIC => "numeric".to_owned(),
         known => match values::column_type_of(oid) {
             Some(ColumnType::Stored(data_type)) => values::type_name(data_type),
-            Some(ColumnType::Array(_)) => element_name(seen, &known),
             _ => known.name().to_owned(),
         },
     };
@@ -259,13 +262,6 @@ pub(super) fn type_with(seen: &Seen, oid: i64, modifier: i64) -> Option<String> 
 /// What PostgreSQL calls a type inside.
 pub(super) fn udt_name(column_type: ColumnType) -> String {
     values::wire_type(column_type).name().to_owned()
-}
-
-/// An array's type, by that of its elements.
-fn element_name(seen: &Seen, array: &Type) -> String {
-    let Kind::Array(element) = array.kind() else { return array.name().to_owned() };
-    let element = type_with(seen, element.oid().into(), -1);
-    format!("{}[]", element.unwrap_or_default())
 }
 
 /// A column's default as SQL; none where there is none, or where it is an identity.

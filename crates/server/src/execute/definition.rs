@@ -413,7 +413,7 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
                 let at = definition.shown_column_index(name)?;
                 let mut column = definition.columns()[at].clone();
                 let is_key = definition.primary_key().contains(&at);
-                column_change::apply(&mut column, change, is_key)?;
+                column_change::apply(&mut column, change, (definition.name(), is_key))?;
                 if column != definition.columns()[at] {
                     let ColumnDefinition {
                         name,

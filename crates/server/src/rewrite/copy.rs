@@ -9,7 +9,7 @@ use onrush::{
     ColumnDefinition, DefaultValue, Direction, Error, KeyStrategy, ROW_ID, Row, RowChange,
     ScanOptions, Snapshot, Table, TableDefinition, Transaction, Value,
 };
-use onrush_query::{ColumnType, Place, RowValues};
+use onrush_query::{Place, RowValues};
 use sqlparser::ast::{Expr, SelectItem};
 
 use super::{Form, Rewrite};
@@ -222,9 +222,9 @@ fn computed(
     let items = vec![SelectItem::UnnamedExpr(expression.clone())];
     let (queries, relation) = (rewrite.queries, schemas::own_name(table.name()));
     let made = queries.row_expressions(table.definition(), &[relation], items, place, &[])?;
-    let is_cast = made.columns().iter().all(|it| match it.column_type {
-        ColumnType::Stored(found) => is_cast_when_assigned(found, column.data_type),
-        _ => false,
+    let is_cast = made.columns().iter().all(|it| {
+        let found = it.column_type.in_table();
+        found.is_some_and(|found| is_cast_when_assigned(found, column.data_type))
     });
     if !is_cast {
         let (name, data_type) = (&column.name, values::type_name(column.data_type));

@@ -224,7 +224,7 @@ fn change_columns(
         let name = &old.columns()[at].name;
         let is_key = old.primary_key().contains(&at);
         if let Some(column) = columns.iter_mut().find(|column| column.name == *name) {
-            column_change::apply(column, change, is_key)?;
+            column_change::apply(column, change, (old.name(), is_key))?;
         }
     }
     Ok(())

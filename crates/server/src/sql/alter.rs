@@ -3,8 +3,8 @@
 
 use onrush::{ColumnDefinition, DataType, DefaultValue, TableChange};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Expr, RenameTableNameKind,
-    Statement, TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Expr, GeneratedAs,
+    RenameTableNameKind, Statement, TableConstraint,
 };
 
 use super::check::NewCheck;
@@ -13,7 +13,7 @@ use super::foreign_key::ForeignKeyPlan;
 use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::names::{self, TableName};
-use super::sequence::{SequenceChange, SequencePlan};
+use super::sequence::{self, IdentitySource, SequenceChange, SequencePlan};
 use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
@@ -71,6 +71,11 @@ pub(crate) enum Change {
 pub(crate) enum ColumnChange {
     Default(DefaultValue),
     NotNull(bool),
+    /// A counter, which begins here, gives the values from now on.
+    Identity {
+        start: i64,
+        is_always: bool,
+    },
     Type {
         data_type: DataType,
         /// What the values are made of; none: of those that are there, as PostgreSQL casts by itself.
@@ -359,6 +364,25 @@ fn column_change(
         AlterColumnOperation::SetDataType { data_type, using, had_set: _spelling } => {
             let data_type = create::data_type(&format!("column {column}"), data_type)?;
             Ok(ColumnChange::Type { data_type, using: using.clone().map(Box::new) })
+        }
+        AlterColumnOperation::AddGenerated {
+            generated_as: Some(how @ (GeneratedAs::Always | GeneratedAs::ByDefault)),
+            sequence_options,
+        } => {
+            let known = planner.seen.table(table)?;
+            let at = known.definition().shown_column_index(column)?;
+            let data_type = known.definition().columns()[at].data_type;
+            let options = sequence_options.as_deref().unwrap_or_default();
+            match sequence::of_identity(options, data_type)? {
+                IdentitySource::Counter { start } => {
+                    let is_always = *how == GeneratedAs::Always;
+                    Ok(ColumnChange::Identity { start, is_always })
+                }
+                IdentitySource::Sequence(_) => Err(SqlError::not_supported(
+                    "an identity with such options on a column that is there",
+                    "CREATE SEQUENCE makes what gives its values: SET DEFAULT nextval('name').",
+                )),
+            }
         }
         other => Err(SqlError::not_supported(format!("ALTER COLUMN ... {other}"), FORMS)),
     }

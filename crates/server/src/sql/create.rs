@@ -337,6 +337,7 @@ pub(super) fn column_of(
         match &option.option {
             ColumnOption::NotNull => definition = definition.not_null(),
             ColumnOption::Null => {}
+            ColumnOption::Collation(collation) => check_collation(collation)?,
             ColumnOption::PrimaryKey(primary) => {
                 let own = primary.name.as_ref().or(option.name.as_ref());
                 let name = own.map(names::identifier);
@@ -406,6 +407,17 @@ pub(super) fn column_of(
     }
     let sequence = its_sequence;
     Ok(Column { definition, key, checks, indexes, foreign_keys, sequence, generated })
+}
+
+/// Text has one collation here, that of its bytes, which has several names.
+pub(super) fn check_collation(collation: &ObjectName) -> Result<()> {
+    let name = names::parts(collation)?.pop().unwrap_or_default();
+    if onrush_query::is_collation_of_bytes(&name) {
+        return Ok(());
+    }
+    let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+    Err(SqlError::new(state::UNDEFINED_OBJECT, message)
+        .with_hint("There are default, C, POSIX and ucs_basic, all of which compare bytes."))
 }
 
 fn serial_type(data_type: &ast::DataType) -> Option<DataType> {

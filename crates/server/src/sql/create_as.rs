@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use onrush::{ColumnDefinition, TableBuilder, TableDefinition};
-use onrush_query::ColumnType;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{CreateTable, Query, Select, SelectInto, SetExpr};
 
@@ -15,6 +14,7 @@ use super::{Planner, QueryPlan, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
+use crate::values;
 
 /// What a table is made of.
 pub(crate) struct CreateAsPlan {
@@ -94,14 +94,11 @@ pub(super) fn select_into(
 }
 
 fn column_of(name: &str, column: &OutputColumn) -> Result<ColumnDefinition> {
-    let data_type = match column.column_type {
-        ColumnType::Stored(data_type) => data_type,
-        other => {
-            return Err(SqlError::not_supported(
-                format!("the type {other:?} of column {name}"),
-                "Cast it to a type that columns of tables have.",
-            ));
-        }
-    };
+    let data_type = column.column_type.in_table().ok_or_else(|| {
+        SqlError::not_supported(
+            format!("the type {} of column {name}", values::name_of(column.column_type)),
+            "Cast it to a type that columns of tables have.",
+        )
+    })?;
     Ok(ColumnDefinition::new(name, data_type))
 }

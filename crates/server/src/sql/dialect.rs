@@ -63,6 +63,20 @@ impl Dialect for OnrushDialect {
         }
     }
 
+    /// COLLATE behind what is no plain operand, a cast for one.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        if !parser.parse_keyword(Keyword::COLLATE) {
+            return None;
+        }
+        let collation = parser.parse_object_name(false);
+        Some(collation.map(|collation| Expr::Collate { expr: Box::new(expr.clone()), collation }))
+    }
+
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
         reset_of_zone(parser)
     }

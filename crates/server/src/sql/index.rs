@@ -10,7 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::alter::{AlterPlan, Change, PlannedChange};
-use super::{Planner, check, form, names, sequence, unique_words};
+use super::{Planner, check, create, form, names, sequence, unique_words};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::seen::Seen;
@@ -381,7 +381,12 @@ fn indexed_column(column: &IndexColumn) -> Result<(Key, KeyOrder)> {
     if with_fill.is_some() {
         return Err(SqlError::not_supported("WITH FILL", FORM));
     }
-    let key = match innermost(expr) {
+    let mut expr = innermost(expr);
+    if let Expr::Collate { expr: collated, collation } = expr {
+        create::check_collation(collation)?;
+        expr = innermost(collated);
+    }
+    let key = match expr {
         Expr::Identifier(name) => Key::Column(names::own_column(name)?),
         other => Key::Expression(Box::new(other.clone())),
     };

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use onrush::{DataType, DefaultValue, IndexDefinition, Table, TableDefinition, Uniqueness};
 use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
-    ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert, Query,
-    SelectItem, SetExpr, TableObject,
+    CastKind, ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert,
+    Query, SelectItem, SetExpr, TableObject, Value, ValueWithSpan,
 };
+use sqlparser::parser::Parser;
 
 use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning};
+use super::dialect::OnrushDialect;
 use super::operand::{Operand, Parameters};
 use super::plan;
 use super::query::QueryPlan;
@@ -18,7 +20,7 @@ use super::write::{Assignment, assignments};
 use super::{Planner, conflict_words, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
-use crate::schemas;
+use crate::{schemas, values};
 
 /// What the row that was to be inserted is called.
 pub(super) const EXCLUDED: &str = "excluded";
@@ -167,16 +169,46 @@ fn rows(
             Err(error) => return Err(error),
         }
     }
-    let query =
-        QueryPlan::new(planner, source.clone(), parameters).map_err(|error| match beyond {
-            // It tells what can stand among values.
-            Some(beyond) if error.state == state::FEATURE_NOT_SUPPORTED => beyond,
-            _ => error,
-        })?;
+    let mut source = source.clone();
+    if let SetExpr::Values(values) = &mut *source.body {
+        for row in &mut values.rows {
+            as_columns(&target, &mut row.content);
+        }
+    }
+    let query = QueryPlan::new(planner, source, parameters).map_err(|error| match beyond {
+        // It tells what can stand among values.
+        Some(beyond) if error.state == state::FEATURE_NOT_SUPPORTED => beyond,
+        _ => error,
+    })?;
     target.check_count(query.columns.len())?;
     let given = target.columns.iter().take(query.columns.len());
     given.copied().try_for_each(|column| check_generated(target.definition, column))?;
     Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
+}
+
+/// Texts in quotes have the types of their columns, where others in their place would be computed otherwise.
+fn as_columns(target: &Target<'_>, values: &mut [Expr]) {
+    for (value, column) in values.iter_mut().zip(&target.columns) {
+        let data_type = target.definition.columns()[*column].data_type;
+        let is_text =
+            matches!(value, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
+        let name = match data_type {
+            DataType::Enum(of) => of.note(),
+            DataType::Array(_) => values::type_name(data_type),
+            _ => continue,
+        };
+        let dialect = OnrushDialect::new(name.len());
+        let written = Parser::new(&dialect).try_with_sql(&name);
+        if let (true, Ok(data_type)) = (is_text, written.and_then(|mut it| it.parse_data_type())) {
+            *value = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(value.clone()),
+                data_type,
+                array: false,
+                format: None,
+            };
+        }
+    }
 }
 
 /// Positions of the columns that values are given for.

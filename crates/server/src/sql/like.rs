@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use onrush::{ColumnDefinition, DefaultValue, KeyStrategy, Table};
+use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table};
 use sqlparser::ast::{self, ColumnDef};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -177,8 +177,8 @@ impl Taken {
         let definition = table.definition();
         let mut copied = Copied::default();
         for at in definition.shown_columns() {
-            if let onrush_query::ColumnType::Stored(_) = crate::views::column_type(definition, at) {
-                self.column(planner, table, at, &mut copied)?;
+            if let Some(data_type) = crate::views::column_type(definition, at).in_table() {
+                self.column(planner, table, (at, data_type), &mut copied)?;
                 continue;
             }
             let name = &definition.columns()[at].name;
@@ -212,12 +212,12 @@ impl Taken {
         self,
         planner: &Planner<'_>,
         table: &Table,
-        at: usize,
+        (at, data_type): (usize, DataType),
         copied: &mut Copied,
     ) -> Result<()> {
         let definition = table.definition();
         let own = &definition.columns()[at];
-        let mut column = ColumnDefinition::new(&own.name, own.data_type);
+        let mut column = ColumnDefinition::new(&own.name, data_type);
         if !own.nullable {
             column = column.not_null();
         }

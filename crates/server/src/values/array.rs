@@ -37,6 +37,7 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::Name => Type::NAME_ARRAY,
         DataType::Oid => Type::OID_ARRAY,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
+        DataType::Array(element) => type_of(*element),
         DataType::Enum(of) if of.id() == 0 => Type::TEXT_ARRAY,
         DataType::Enum(of) => {
             let (schema, own) = schemas::parts(of.name());

@@ -85,6 +85,7 @@ pub(crate) fn type_name(data_type: DataType) -> String {
         DataType::Char(length) => format!("character({length})"),
         DataType::Varchar(length) => format!("character varying({length})"),
         DataType::Enum(of) => enum_name(of),
+        DataType::Array(element) => name_of(ColumnType::Array(*element)),
         DataType::Bytes => "bytea".to_owned(),
         DataType::Time => "time without time zone".to_owned(),
         DataType::TimeTz => "time with time zone".to_owned(),
@@ -154,6 +155,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Oid => Type::OID,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
         DataType::Enum(of) => enum_type(of),
+        DataType::Array(element) => array::type_of(*element),
     }
 }
 
@@ -199,7 +201,9 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
 
 /// The modifier in `pg_attribute`: length or precision, with 4 added as PostgreSQL does; -1 for none.
 pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
-    let ColumnType::Stored(data_type) = column_type else { return -1 };
+    let (ColumnType::Stored(data_type) | ColumnType::Array(data_type)) = column_type else {
+        return -1;
+    };
     match data_type {
         DataType::Char(length) | DataType::Varchar(length) => i32::from(length) + 4,
         DataType::Decimal { precision, scale } => {

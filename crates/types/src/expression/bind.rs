@@ -110,7 +110,7 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::Timestamp => DataType::Timestamp,
         Kind::TimestampTz => DataType::TimestampTz,
         Kind::Json => return Err(refused("JSON is not compared")),
-        Kind::Label => return Err(refused("labels are not compared here")),
+        Kind::Opaque => return Err(refused("labels and arrays are not compared here")),
         Kind::Interval => DataType::Interval,
         Kind::Numeric => {
             return Err(refused("numeric of more than 28 digits is not computed with here"));

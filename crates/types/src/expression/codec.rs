@@ -312,7 +312,7 @@ fn read_value(kind: Kind, input: &mut Bytes<'_>) -> Result<Value<'static>, &'sta
         Kind::Timestamp => Value::Timestamp(i64::from_le_bytes(input.array()?)),
         Kind::TimestampTz => Value::TimestampTz(i64::from_le_bytes(input.array()?)),
         Kind::Json => return Err("an expression has a constant of JSON"),
-        Kind::Label => return Err("an expression has a constant of labels"),
+        Kind::Opaque => return Err("an expression has a constant of labels or an array"),
         Kind::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(input.array()?)),
         Kind::Interval => Value::Interval(Interval::from_bytes(input.array()?)),
         Kind::Numeric => return Err("an expression has a constant of numeric"),

@@ -30,7 +30,8 @@ pub(crate) enum Kind {
     /// As of JSON: numbers of any size are not computed with here.
     Numeric,
     TimeTz,
-    Label,
+    /// Of labels and arrays: as of JSON.
+    Opaque,
 }
 
 impl Kind {
@@ -54,7 +55,7 @@ impl Kind {
         Kind::Interval,
         Kind::Numeric,
         Kind::TimeTz,
-        Kind::Label,
+        Kind::Opaque,
     ];
 
     /// The type whose values are of this kind, where that needs no length or digits.
@@ -75,7 +76,7 @@ impl Kind {
             Kind::TimestampTz => DataType::TimestampTz,
             Kind::Numeric => DataType::Numeric(None),
             Kind::TimeTz => DataType::TimeTz,
-            Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json | Kind::Label => return None,
+            Kind::Decimal | Kind::Char | Kind::Interval | Kind::Json | Kind::Opaque => return None,
         })
     }
 
@@ -97,7 +98,7 @@ impl Kind {
             DataType::Timestamp => Kind::Timestamp,
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
-            DataType::Enum(_) => Kind::Label,
+            DataType::Enum(_) | DataType::Array(_) => Kind::Opaque,
             DataType::Interval => Kind::Interval,
             DataType::TimeTz => Kind::TimeTz,
             DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
@@ -145,7 +146,7 @@ impl Kind {
     }
 
     fn is_compared(self) -> bool {
-        !matches!(self, Kind::Json | Kind::Numeric | Kind::Label)
+        !matches!(self, Kind::Json | Kind::Numeric | Kind::Opaque)
     }
 
     /// Whether values of the two compare as they are.

@@ -195,7 +195,7 @@ fn name_of(kind: Kind) -> &'static str {
         Kind::Timestamp => "timestamp",
         Kind::TimestampTz => "timestamptz",
         Kind::Json => "json",
-        Kind::Label => "label",
+        Kind::Opaque => "opaque",
         Kind::Interval => "interval",
         Kind::Numeric => "numeric",
         Kind::TimeTz => "timetz",

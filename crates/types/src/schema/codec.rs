@@ -15,13 +15,14 @@
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
 //!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
-//!          23 timetz, 24 and 25 numeric, 26 labels
+//!          23 timetz, 24 and 25 numeric, 26 labels, 27 array
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length; rounded: u8 what (1 time, 2 timestamp,
 //!          3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all,
 //!          1 year,
 //!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
 //!          10 second, 11 day to second, 12 hour to second, 13 minute to second; numeric 25: u16 precision, i16 scale;
-//!          labels: u32 number of the type, name, its labels
+//!          labels: u32 number of the type, name, its labels; array: the type of its elements, neither an array nor
+//!          labels
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
 //!          5 expression; 6, in formats 5 to 11 only, expression with its form; 7 key strategy whose keys
@@ -338,6 +339,10 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
             push_short(of.name().as_bytes(), out);
             labels::push(of.labels(), out);
         }
+        DataType::Array(element) => {
+            out.push(27);
+            push_type(*element, out);
+        }
         DataType::Numeric(None) => out.push(24),
         DataType::Numeric(Some((precision, scale))) => {
             out.push(25);
@@ -521,7 +526,19 @@ fn read_history(
 }
 
 fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
-    let data_type = match input.u8()? {
+    match input.u8()? {
+        27 => {
+            let tag = input.u8()?;
+            let element = read_element(tag, input)?;
+            element.array().ok_or("an array is of elements that it cannot have")
+        }
+        tag => read_element(tag, input),
+    }
+}
+
+/// A type that is no array, behind its tag.
+fn read_element(tag: u8, input: &mut Input<'_>) -> Result<DataType, &'static str> {
+    let data_type = match tag {
         1 => DataType::Boolean,
         2 => DataType::Int16,
         3 => DataType::Int32,

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use onrush_types::array::write_array;
 use onrush_types::{
     Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, EnumLabels, EnumType,
     Interval, IntervalFields, Numeric, Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
@@ -36,6 +37,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Oid),
         Just(DataType::TimeTz),
         Just(DataType::Enum(moods())),
+        Just(DataType::Int32.array().expect("a type of arrays")),
         Just(DataType::Numeric(None)),
         (29u16..60, -5i16..70)
             .prop_map(|(precision, scale)| DataType::Numeric(Some((precision, scale)))),
@@ -82,6 +84,13 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         }
         DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
         DataType::Text | DataType::Name => text(40),
+        DataType::Array(_) => prop::collection::vec(prop::option::of(0i32..300), 0..6)
+            .prop_map(|numbers| {
+                let texts: Vec<Option<String>> =
+                    numbers.iter().map(|number| number.map(|it| it.to_string())).collect();
+                Value::from(write_array(texts.iter().map(Option::as_deref)))
+            })
+            .boxed(),
         DataType::Enum(of) => {
             let labels: Vec<&str> = of.labels().iter().map(|(_, label)| label).collect();
             prop::sample::select(labels).prop_map(Value::from).boxed()
