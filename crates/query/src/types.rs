@@ -21,6 +21,9 @@ pub(crate) const STAND_IN: ArrowType = ArrowType::Decimal128(38, 10);
 /// Bytes of a time with an offset.
 pub(crate) const TIME_TZ_BYTES: i32 = 12;
 
+/// What marks an array of names.
+const NAMES: &str = "name[]";
+
 /// What marks a field that is shown as a vector.
 const VECTOR: &str = "vector";
 
@@ -100,6 +103,7 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
             | DataType::Rounded(..)
             | DataType::Numeric(Some(_))),
         ) => data_type.to_string(),
+        ColumnType::Array(DataType::Name) => NAMES.to_owned(),
         ColumnType::Stored(_) | ColumnType::Array(_) => return field,
         ColumnType::Char => "\"char\"".to_owned(),
         ColumnType::Vector(_) => VECTOR.to_owned(),
@@ -119,6 +123,9 @@ pub(crate) fn answer_type(field: &Field) -> ColumnType {
 /// What a field is inside a query. Types that no column can have go out as text.
 pub(crate) fn column_type(field: &Field) -> ColumnType {
     match field.metadata().get(TYPE_KEY).map(String::as_str) {
+        Some(NAMES) if matches!(field.data_type(), ArrowType::List(_)) => {
+            return ColumnType::Array(DataType::Name);
+        }
         Some("\"char\"") if *field.data_type() == ArrowType::Utf8 => return ColumnType::Char,
         Some(note) if matches!(field.data_type(), ArrowType::Decimal128(..) | &numeric::ANY) => {
             if let Ok(data_type @ DataType::Numeric(_)) = note.parse::<DataType>() {
@@ -234,7 +241,7 @@ mod tests {
             DataType::Numeric(Some((210, 10))),
         ];
         let array = ColumnType::Array(DataType::Int32);
-        let system = [ColumnType::Char, array];
+        let system = [ColumnType::Char, array, ColumnType::Array(DataType::Name)];
         for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
             assert_eq!(column_type(&field("c", column, true)), column);
         }
