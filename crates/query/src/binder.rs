@@ -22,11 +22,11 @@ use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use crate::resolved::ResolvedNames;
-use crate::syntax::{folded, name_of};
+use crate::syntax::{MergedColumns, folded, name_of};
 use crate::types::ColumnType;
 use clauses::Items;
 use expression::Place;
-use recursion::check_recursion;
+use recursion::{check_recursion, check_types};
 use scope::Scope;
 use types::Type;
 
@@ -62,8 +62,8 @@ pub(crate) fn bind(
 pub(crate) struct Bound {
     /// An operator that PostgreSQL has not.
     pub(crate) suspect: Option<QueryError>,
-    /// Where columns stand that are to be written with these relations in front.
-    pub(crate) merged: Vec<(Span, String)>,
+    /// Columns that are to be written as columns of their sides.
+    pub(crate) merged: MergedColumns,
 }
 
 /// What the names of a query mean; as [`bind`].
@@ -93,8 +93,8 @@ struct Binder<'b> {
     is_second: bool,
     /// An operator that PostgreSQL has not.
     suspect: Option<QueryError>,
-    /// Where merged columns stand that are to be written with their relations.
-    merged: Vec<(Span, String)>,
+    /// Merged columns that are to be written as columns of their sides.
+    merged: MergedColumns,
     /// What names mean, where somebody wants to know.
     resolved: Option<ResolvedNames>,
 }
@@ -114,7 +114,7 @@ impl<'b> Binder<'b> {
             sources: 0,
             is_second: false,
             suspect: None,
-            merged: Vec::new(),
+            merged: MergedColumns::default(),
             resolved: None,
         }
     }
@@ -156,6 +156,7 @@ impl Binder<'_> {
                     self.named.push((name.clone(), of_left));
                     let others = self.body(right, None, outer)?;
                     check_width(*op, &columns, &others, right)?;
+                    check_types(&name, &columns, &others)?;
                     columns
                 }
                 _ => self.query(&table.query, outer)?,
@@ -318,8 +319,15 @@ impl Binder<'_> {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(QueryError::refused("42601", message).at(span));
                     }
-                    for column in &scope.space.columns {
-                        column.check_side(span)?;
+                    if self.resolved.is_some() || scope.space.is_open {
+                        scope
+                            .space
+                            .columns
+                            .iter()
+                            .try_for_each(|column| column.check_side(span))?;
+                    }
+                    if let Some(columns) = scope.space.merged() {
+                        self.merged.add_star(span, columns);
                     }
                     self.star(span, &scope.space.columns, scope.space.is_open);
                     all.extend(&scope.space.columns, span);

@@ -37,7 +37,7 @@ use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
 use crate::style;
 use crate::types::ColumnType;
-use crate::typing::{Comparisons, Types};
+use crate::typing::{Comparisons, Subscripts, Types};
 
 /// Batches that wait for whoever wants the rows.
 const BATCHES_WAITING_MAX: usize = 2;
@@ -93,7 +93,7 @@ impl QueryEngine {
             options.statement_memory_bytes,
             options.spill.as_ref(),
         )?;
-        let mut state = SessionStateBuilder::new()
+        let mut builder = SessionStateBuilder::new()
             .with_config(config(&options))
             .with_default_features()
             .with_type_planner(Arc::new(Types))
@@ -105,8 +105,10 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(GroupSets))
             .with_analyzer_rule(Arc::new(InputOrder))
             .with_analyzer_rule(Arc::new(SubqueriesByRow))
-            .with_physical_optimizer_rules(physical_rules())
-            .build();
+            .with_physical_optimizer_rules(physical_rules());
+        // DataFusion's own take all that has subscripts.
+        builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Subscripts));
+        let mut state = builder.build();
         let brought = functions.into_iter().map(SystemFunction::into_udf);
         for function in functions::all().into_iter().chain(brought) {
             state.register_udf(function)?;

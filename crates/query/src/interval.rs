@@ -35,7 +35,7 @@ pub(crate) fn divided(interval: Interval, divisor: f64) -> Result<Interval> {
 
 fn scaled(interval: Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
     // Rounded to millionths, so that a tenth of ten months is one and nothing.
-    let rounded = |part: f64| (part * 1e6).round() / 1e6;
+    let rounded = |part: f64| (part * 1e6).round_ties_even() / 1e6;
     let (months, days) = (scale(f64::from(interval.months)), scale(f64::from(interval.days)));
     let days_of_months = rounded(months.fract() * DAYS_PER_MONTH);
     let part_of_day = days.fract() + days_of_months.fract();
@@ -51,7 +51,11 @@ fn scaled(interval: Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
     {
         return Err(out_of_range());
     }
-    Ok(Interval { months: months.trunc() as i32, days: days as i32, micros: micros.round() as i64 })
+    Ok(Interval {
+        months: months.trunc() as i32,
+        days: days as i32,
+        micros: micros.round_ties_even() as i64,
+    })
 }
 
 /// Reads `1 year 2 mons -3 days 04:05:06.7`, `P1Y2M`, `90 minutes ago`, `1-2 3 4:05`.

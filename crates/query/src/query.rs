@@ -31,7 +31,7 @@ use crate::types::{ColumnType, answer_type, column_type, field, planned_field};
 use crate::typing::{Types, with_constants, with_types};
 use crate::values::scalar;
 use crate::view::ViewSource;
-use crate::{nothing, scalar, syntax};
+use crate::{nothing, scalar, series, syntax};
 
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,8 +301,12 @@ impl ContextProvider for Names<'_> {
             .ok_or_else(|| internal_datafusion_err!("there is no table function {name}"))?;
         let arguments: Vec<Expr> =
             arguments.into_iter().map(|argument| constant(self.state, argument)).collect();
-        let arguments = TableFunctionArgs::new(&arguments, self.state);
-        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
+        let table_arguments = TableFunctionArgs::new(&arguments, self.state);
+        let rows = function.create_table_provider_with_args(table_arguments)?;
+        Ok(provider_as_source(match name {
+            "generate_series" => series::of_own_type(rows, &arguments),
+            _ => rows,
+        }))
     }
 
     fn create_cte_work_table(

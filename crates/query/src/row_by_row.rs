@@ -213,8 +213,18 @@ fn subquery_of(expression: &Expr) -> Option<(&Arc<LogicalPlan>, Tells)> {
 /// Whether an expression of a node is a subquery that no join can be made of.
 fn needs_call(expression: &Expr, node: &LogicalPlan) -> Result<bool> {
     let Some((rows, tells)) = subquery_of(expression) else { return Ok(false) };
-    if outer_references(rows)?.is_empty() {
+    let outer = outer_references(rows)?;
+    if outer.is_empty() {
         return Ok(false);
+    }
+    // A row two queries outside is none that a join here could be with, and nor is one that a call inside depends on.
+    let schema = merge_schema(&node.inputs());
+    let is_further_outside = |reference: &Expr| match reference {
+        Expr::OuterReferenceColumn(_, column) => !schema.has_column(column),
+        _ => false,
+    };
+    if outer.iter().any(is_further_outside) || has_calls_of_outer(rows)? {
+        return Ok(true);
     }
     let is_joined_there = match tells {
         Tells::Value => matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Filter(_)),
@@ -233,6 +243,19 @@ fn needs_call(expression: &Expr, node: &LogicalPlan) -> Result<bool> {
         .with_exists_sub_query(matches!(tells, Tells::Exists { .. }));
     let is_refused = rows.as_ref().clone().rewrite(&mut pulled).is_err();
     Ok(is_refused || !pulled.can_pull_up)
+}
+
+/// Whether rows have a call of something that is of the row outside.
+fn has_calls_of_outer(rows: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    rows.apply(|node| {
+        node.apply_expressions(|expression| {
+            found |= expression
+                .exists(|inner| Ok(own_call(inner).is_some() && inner.contains_outer()))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(found)
 }
 
 fn is_lateral(node: &LogicalPlan) -> bool {

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, LimitClause,
+    NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, SelectItem,
     SetExpr, TableFactor, TrimWhereField, UnaryOperator, Value, ValueWithSpan, VisitMut,
-    VisitorMut, visit_expressions_mut,
+    VisitorMut, WindowType,
 };
-use datafusion::sql::sqlparser::tokenizer::Span;
 
 use crate::binder::{self, Bound};
 use crate::engine::QueryEngine;
@@ -22,12 +22,15 @@ use crate::relation::Relations;
 use crate::types::ColumnType;
 pub(crate) use calls::{is_aggregate as is_other_aggregate, is_other as is_other_function};
 use compared::InSight;
+pub(crate) use merged::{MergedColumns, Sides};
 pub(crate) use sets::array_of;
 use whole_rows::Sources;
 
 mod arrays;
 mod calls;
 mod compared;
+mod frames;
+mod merged;
 mod numbers;
 mod ordinality;
 mod sets;
@@ -36,6 +39,7 @@ mod timestamps;
 
 pub(crate) use timestamps::range_of;
 mod values;
+mod variadic;
 mod whole_rows;
 
 /// The name of a column that has none, as in PostgreSQL.
@@ -77,10 +81,11 @@ pub(crate) fn prepare(
     relations: &dyn Relations,
     declared: &[Option<ColumnType>],
 ) -> Result<Prepared> {
+    variadic::expand(query)?;
     ordinality::number_rows(query);
     timestamps::place_parts(query);
     let Bound { suspect, merged } = binder::bind(engine, query, relations, declared)?;
-    write_relations(query, &merged);
+    merged.write(query);
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
     if let SetExpr::Select(select) = &mut *query.body {
@@ -93,23 +98,6 @@ pub(crate) fn prepare(
         Some(message) => Err(QueryError::NotSupported { message }),
         None => Ok(Prepared { labels, suspect }),
     }
-}
-
-/// Writes relations in front of the columns that stand at these places.
-fn write_relations(query: &mut Query, columns: &[(Span, String)]) {
-    let at = |span: Span| columns.iter().find(|(own, _)| *own == span && span != Span::empty());
-    if columns.is_empty() {
-        return;
-    }
-    let _: ControlFlow<()> = visit_expressions_mut(query, |expression| {
-        if let Expr::Identifier(name) = expression
-            && let Some((_, relation)) = at(name.span)
-        {
-            let relation = Ident::with_quote('"', relation.clone());
-            *expression = Expr::CompoundIdentifier(vec![relation, name.clone()]);
-        }
-        ControlFlow::Continue(())
-    });
 }
 
 /// What the columns of a query are called; none where the statement alone does not tell it.
@@ -166,10 +154,17 @@ pub(crate) fn name_of(expression: &Expr) -> Option<String> {
             _ => None,
         }),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
-        Expr::Cast { expr, data_type, .. } => name_of(expr).or_else(|| type_name(data_type)),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(Expr::Identifier(name)) => Some(folded(name)),
+                _ => None,
+            });
+            field.or_else(|| name_of(root))
+        }
+        Expr::Cast { expr, data_type, .. } => own_name(expr).or_else(|| type_name(data_type)),
         Expr::TypedString(typed) => type_name(&typed.data_type),
         Expr::Case { else_result, .. } => {
-            else_result.as_deref().and_then(name_of).or_else(|| word("case"))
+            else_result.as_deref().and_then(own_name).or_else(|| word("case"))
         }
         Expr::Exists { .. } => word("exists"),
         Expr::Subquery(query) => match labels(&query.body).into_iter().next() {
@@ -194,14 +189,26 @@ pub(crate) fn name_of(expression: &Expr) -> Option<String> {
     }
 }
 
+/// The name of an expression that is not that of a type or of a kind of expression.
+fn own_name(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => own_name(inner),
+        Expr::Cast { expr, .. } => own_name(expr),
+        Expr::Case { else_result, .. } => else_result.as_deref().and_then(own_name),
+        Expr::TypedString(_) | Expr::Interval(_) => None,
+        other => name_of(other),
+    }
+}
+
 fn type_name(data_type: &DataType) -> Option<String> {
     Some(match data_type {
         DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => "int4".to_owned(),
         DataType::SmallInt(_) | DataType::Int2(_) => "int2".to_owned(),
         DataType::BigInt(_) | DataType::Int8(_) => "int8".to_owned(),
         DataType::Boolean | DataType::Bool => "bool".to_owned(),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => type_name(element)?,
         DataType::Custom(name, _) => {
-            let own = name.0.last()?.to_string().to_lowercase();
+            let own = name.0.last()?.as_ident().map(folded)?;
             match own.parse() {
                 Ok(onrush::DataType::Enum(of)) => enumeration::own_name(of).to_owned(),
                 _ => own,
@@ -252,6 +259,11 @@ impl VisitorMut for Writer<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window {
+                frames::in_plain_numbers(window);
+            }
+        }
         name_items(&mut select.projection);
         sets::in_columns(&mut select.projection);
         self.in_sight.enter(select);
@@ -287,14 +299,19 @@ impl VisitorMut for Writer<'_> {
             {
                 *expression = Expr::value(Value::Boolean(*negated));
             }
-            Expr::Function(call) => match arrays::of_subquery(call, self.relations) {
-                Some(array) => *expression = array,
-                None if matches!(call.args, FunctionArguments::Subquery(_)) => {
-                    let what = "ARRAY of a query of several columns, or of all of a table";
-                    return self.refuse(what);
+            Expr::Function(call) => {
+                if let Some(WindowType::WindowSpec(window)) = &mut call.over {
+                    frames::in_plain_numbers(window);
                 }
-                None => self.sources.write_out(call),
-            },
+                match arrays::of_subquery(call, self.relations) {
+                    Some(array) => *expression = array,
+                    None if matches!(call.args, FunctionArguments::Subquery(_)) => {
+                        let what = "ARRAY of a query of several columns, or of all of a table";
+                        return self.refuse(what);
+                    }
+                    None => self.sources.write_out(call),
+                }
+            }
             // DataFusion does not look outside of a query for what stands in brackets.
             Expr::Array(array) if arrays::has_columns(array) => {
                 *expression = call_of("make_array", std::mem::take(&mut array.elem));

@@ -115,6 +115,7 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
     let note = match column_type {
         ColumnType::Stored(DataType::Enum(of)) => of.note(),
         ColumnType::Array(DataType::Enum(of)) => format!("{}{ARRAY}", of.note()),
+        ColumnType::Array(element @ DataType::Name) => format!("{element}{ARRAY}"),
         ColumnType::Stored(
             data_type @ (DataType::Char(_)
             | DataType::Varchar(_)
@@ -264,7 +265,7 @@ mod tests {
             DataType::Numeric(Some((210, 10))),
         ];
         let array = ColumnType::Array(DataType::Int32);
-        let system = [ColumnType::Char, array];
+        let system = [ColumnType::Char, array, ColumnType::Array(DataType::Name)];
         for column in stored.into_iter().map(ColumnType::Stored).chain(system) {
             assert_eq!(column_type(&field("c", column, true)), column);
         }

@@ -20,7 +20,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
+};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
@@ -72,6 +74,9 @@ impl TypePlanner for Types {
                 let message = "an array of intervals is not supported".to_owned();
                 return Err(QueryError::NotSupported { message }.into());
             }
+            SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _)) if is_name(element) => {
+                Some(ColumnType::Array(DataType::Name))
+            }
             SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
                 match element.to_string().parse() {
                     Ok(of @ DataType::Enum(_)) => Some(ColumnType::Array(of)),
@@ -103,6 +108,10 @@ impl TypePlanner for Types {
         };
         Ok(column.map(|column| Arc::new(planned_field("", column, true))))
     }
+}
+
+fn is_name(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::Custom(name, _) if name.to_string().eq_ignore_ascii_case("name"))
 }
 
 /// Comparisons of something with a constant in quotes.
@@ -141,6 +150,23 @@ impl ExprPlanner for Comparisons {
             numerics::adopt_constant(&mut expr.right, &left, schema);
         }
         intervals::planned(expr, schema)
+    }
+}
+
+/// Subscripts of jsonb.
+#[derive(Debug)]
+pub(crate) struct Subscripts;
+
+impl ExprPlanner for Subscripts {
+    fn plan_field_access(
+        &self,
+        expr: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        Ok(match json::subscript(&expr, schema)? {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(expr),
+        })
     }
 }
 
@@ -346,6 +372,9 @@ fn rewrite(
         Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
             Transformed::yes(intervals::null_if(call, schema)?)
         }
+        Expr::ScalarFunction(call) if call.func.name() == "generate_series" => {
+            Transformed::yes(calls::series(call, schema))
+        }
         Expr::ScalarFunction(mut call)
             if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "make_array") =>
         {
@@ -444,6 +473,9 @@ fn rewrite(
             Transformed::yes(Expr::InList(list))
         }
         Expr::BinaryExpr(mut binary) => {
+            if let Some(found) = operands::by_way(&binary)? {
+                return Ok(Transformed::yes(found));
+            }
             operands::suit(&mut binary, schema)?;
             let BinaryExpr { left, op, right } = &mut binary;
             if matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) {
@@ -466,6 +498,10 @@ fn rewrite(
             if let Some(own) = calls::sum(&mut aggregate.params.args, schema) {
                 aggregate.func = own;
             }
+            Transformed::yes(Expr::AggregateFunction(aggregate))
+        }
+        Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "percentile_cont" => {
+            calls::as_double(&mut aggregate.params.args, schema);
             Transformed::yes(Expr::AggregateFunction(aggregate))
         }
         Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "avg" => {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 use onrush::Uuid;
+use onrush_query::clock::unix_micros;
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
 use tokio::sync::Notify;
 
 use crate::notifications::{Inbox, Notification};
 use crate::rewrite::Rewrites;
-use crate::sql::unix_micros;
 
 /// What is kept of a statement's text, in bytes.
 pub(crate) const STATEMENT_BYTES_MAX: usize = 1024;

@@ -20,7 +20,6 @@ mod bound;
 mod catalog;
 mod checks;
 mod clients;
-mod clock;
 mod column_change;
 mod comments;
 mod connection;

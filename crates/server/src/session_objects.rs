@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use onrush_query::clock::unix_micros;
 use parking_lot::Mutex;
-
-use crate::sql::unix_micros;
 
 /// All of them, by name.
 #[derive(Default)]

@@ -1,6 +1,9 @@
 //! A table with a column of every type, and its rows by number. The tests of repair use it, too.
 
-use onrush::{ColumnDefinition, DataType, Decimal, TableBuilder, TableDefinition, Uuid, Value};
+use onrush::{
+    Clock, ColumnDefinition, DataType, Decimal, EnumLabels, EnumType, Interval, Numeric,
+    TableBuilder, TableDefinition, TimeTz, Uuid, Value,
+};
 
 /// Every type, in columns that may be NULL, and a key of three.
 pub fn types_table() -> TableBuilder {
@@ -23,7 +26,21 @@ pub fn types_table() -> TableBuilder {
         .column(column("tm", DataType::Time))
         .column(column("at", DataType::Timestamp).default_now())
         .column(column("atz", DataType::TimestampTz))
+        .column(column("n", DataType::Numeric(None)))
+        .column(column("nn", DataType::Numeric(Some((40, 3)))))
+        .column(column("iv", DataType::Interval))
+        .column(column("ttz", DataType::TimeTz))
+        .column(column("nm", DataType::Name))
+        .column(column("o", DataType::Oid))
+        .column(column("at2", DataType::Rounded(Clock::Timestamp, Some(2))))
+        .column(column("j", DataType::Jsonb))
+        .column(column("m", DataType::Enum(moods())).default_value("ok"))
+        .column(column("ar", DataType::Int32.array().unwrap()))
         .primary_key(["name", "i2", "f8"])
+}
+
+fn moods() -> EnumType {
+    EnumType::new(1_000_000, "mood", &EnumLabels::new(["sad", "ok", "happy"]).unwrap())
 }
 
 /// NULL in each column that may be, now and then.
@@ -49,5 +66,19 @@ pub fn types_row(number: i64) -> Vec<Value<'static>> {
         some(4, Value::Time(number * 1000)),
         Value::Default,
         some(5, Value::TimestampTz(number)),
+        some(6, Numeric::new(i128::from(number) * 1_001, 2).unwrap().into()),
+        some(0, Numeric::new(-i128::from(number), 3).unwrap().into()),
+        some(1, Interval { months: number as i32, days: -1, micros: number }.into()),
+        some(2, TimeTz { micros: number, offset_seconds: 3600 }.into()),
+        some(3, format!("name_{number}").into()),
+        some(4, Value::Int64(number)),
+        some(5, Value::Timestamp(number * 10_000)),
+        some(6, "{\"a\": [1, null]}".into()),
+        if number % 7 == 3 {
+            Value::Null
+        } else {
+            ["sad", "ok", "happy"][(number % 3) as usize].into()
+        },
+        some(0, format!("{{{number},NULL}}").into()),
     ]
 }

@@ -123,7 +123,7 @@ fn values() -> Vec<Kind> {
         kind("a boolean of two", ValuesFit, |case| {
             row(case, is_types, |image, at, dice| {
                 image.rows[at].2[2] &= !1;
-                image.rows[at].2[4] = 2 + (dice % 254) as u8;
+                image.rows[at].2[5] = 2 + (dice % 254) as u8;
             })
         }),
         kind("a char that is no text", ValuesFit, |case| {
@@ -135,7 +135,7 @@ fn values() -> Vec<Kind> {
         kind("a decimal with too many digits", ValuesFit, |case| {
             row(case, is_types, |image, at, _| {
                 image.rows[at].2[2] &= !(1 << 4);
-                image.rows[at].2[4 + 1 + 4 + 8 + 4..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
+                image.rows[at].2[5 + 1 + 4 + 8 + 4..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
             })
         }),
         kind("a NULL column with a value", ValuesFit, |case| {
@@ -147,7 +147,7 @@ fn values() -> Vec<Kind> {
     ]
 }
 
-/// The table of every type; its rows have two bytes of NULL bitmap.
+/// The table of every type; its rows have three bytes of NULL bitmap.
 fn is_types(table: &Table) -> bool {
     table.definition[9..14] == *b"types"
 }

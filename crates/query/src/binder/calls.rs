@@ -44,7 +44,16 @@ impl Binder<'_> {
         let around = (scope.in_aggregate.get(), scope.in_window.get());
         scope.in_aggregate.set(around.0 || is_aggregate);
         scope.in_window.set(around.1 || call.over.is_some());
+        let named = if is_aggregate { scope.named.take() } else { None };
         let arguments = self.arguments(call, scope, place);
+        if is_aggregate {
+            let own = scope.named.get();
+            scope.named.set(own.max(named));
+            if arguments.is_ok() && !self.is_second && scope.is_outside(own) {
+                let message = "an aggregate of columns of the query outside alone is not supported";
+                return Err(QueryError::refused("0A000", message).at(span));
+            }
+        }
         scope.in_aggregate.set(around.0);
         scope.in_window.set(around.1);
         let arguments = arguments?;

@@ -129,10 +129,10 @@ impl Binder<'_> {
         for item in by {
             let meant = Self::meant(&item.expr, items, "ORDER BY", None)?;
             if let (Meant::Item(of), Expr::Identifier(name)) = (&meant, &item.expr)
-                && let Some(side) = scope.side_of_merged(name)
+                && let Some((sides, true)) = scope.side_of_merged(name)
             {
                 check_is_merged(of, name, scope)?;
-                self.merged.push((name.span, side));
+                self.merged.add(name, sides);
             }
             if let Meant::Itself = meant {
                 if has_rows(&item.expr) && !is_among(&item.expr, items, scope) {

@@ -9,6 +9,7 @@ use super::calls::refuse_rows;
 use super::scope::{Column, Found, Scope};
 use super::types::Type;
 use crate::error::{QueryError, Result};
+use crate::syntax::Sides;
 
 /// Where an expression stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,15 @@ impl Binder<'_> {
                 return Err(QueryError::NotSupported { message });
             }
             Expr::Identifier(name) => {
-                self.merged.extend(scope.side_of_merged(name).map(|side| (name.span, side)));
+                match scope.side_of_merged(name) {
+                    Some((Sides::Both(..), _)) if self.resolved.is_some() => {
+                        if let (_, Found::Column(column)) = scope.find(name)? {
+                            column.check_side(name.span)?;
+                        }
+                    }
+                    Some((sides, _)) => self.merged.add(name, sides),
+                    None => {}
+                }
                 self.found(scope.column(name)?, scope)
             }
             Expr::CompoundIdentifier(parts) => self.found(scope.qualified(parts)?, scope),
@@ -81,8 +90,15 @@ impl Binder<'_> {
             },
             Expr::TypedString(typed) => Type::written(&typed.data_type),
             Expr::Cast { expr, data_type, .. } => {
-                self.expression(expr, scope, place)?;
+                if !is_empty_array(expr) {
+                    self.expression(expr, scope, place)?;
+                }
                 Type::written(data_type)
+            }
+            Expr::Array(_) if is_empty_array(expression) => {
+                let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
+                let error = QueryError::refused("42P18", "cannot determine type of empty array");
+                return Err(error.at(expression.span()).hint(hint));
             }
             Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => {
                 self.expression(inner, scope, place)?
@@ -212,6 +228,15 @@ impl Binder<'_> {
 /// Whether what is written as a column's name is means something else.
 fn is_keyword(name: &Ident, keyword: &str) -> bool {
     name.quote_style.is_none() && name.value.eq_ignore_ascii_case(keyword)
+}
+
+/// `ARRAY[]`, of which a cast tells what it is of.
+fn is_empty_array(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_empty_array(inner),
+        Expr::Array(array) => array.elem.is_empty(),
+        _ => false,
+    }
 }
 
 /// The expressions inside of one that has no meaning of its own for names.

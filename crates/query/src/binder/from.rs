@@ -295,7 +295,7 @@ impl Binder<'_> {
             data_type,
             relation: name.clone(),
             identity: (number, at),
-            is_of_both: false,
+            other: None,
         };
         let columns = columns.map(|columns| columns.into_iter().enumerate().map(column).collect());
         let source = Source { number, name, table: None, schema: None, columns, key: Vec::new() };
@@ -339,14 +339,13 @@ fn merged(left: Space, right: Space, names: &[String], kept: Kept) -> Result<Spa
                 }
             }
         }
-        let mut taken = match kept {
-            Kept::Right => sides.pop(),
-            Kept::Left | Kept::Both => sides.into_iter().next(),
-        };
-        if let Some(column) = &mut taken {
-            column.is_of_both = kept == Kept::Both;
-        }
-        common.extend(taken);
+        common.extend(match (kept, sides.as_slice()) {
+            (Kept::Both, [left, right]) => {
+                Some(Column { other: Some(right.relation.clone()), ..left.clone() })
+            }
+            (Kept::Right, _) => sides.pop(),
+            _ => sides.into_iter().next(),
+        });
     }
     let is_other = |column: &Column| !names.contains(&column.name);
     let mut joined = Space { is_open: left.is_open || right.is_open, ..Space::default() };

@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{JoinOperator, SetExpr, TableFactor, TableWithJoins};
 
+use super::Columns;
 use crate::error::{QueryError, Result};
 use crate::syntax::unqualified;
 
@@ -60,4 +61,24 @@ fn names(name: &str, factor: &TableFactor) -> bool {
         }
         _ => false,
     }
+}
+
+/// Numbers of the recursive term have space in the type of the other one.
+pub(super) fn check_types(name: &str, columns: &Columns, others: &Columns) -> Result<()> {
+    let (Some(columns), Some(others)) = (columns, others) else { return Ok(()) };
+    for (at, ((_, own), (_, other))) in columns.iter().zip(others).enumerate() {
+        if let (Some(width), Some(other_width)) = (own.width(), other.width())
+            && width < other_width
+        {
+            let message = format!(
+                "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                at + 1,
+                own.name(),
+                other.name()
+            );
+            let hint = "Cast the output of the non-recursive term to the correct type.";
+            return Err(QueryError::refused("42804", message).hint(hint));
+        }
+    }
+    Ok(())
 }

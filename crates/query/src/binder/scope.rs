@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 
 use super::types::Type;
 use crate::error::{QueryError, Result};
-use crate::syntax::folded;
+use crate::syntax::{Sides, folded};
 
 /// Which column it is: the number of its relation in the statement, and its place there.
 pub(super) type Identity = (usize, usize);
@@ -21,14 +21,24 @@ pub(super) struct Column {
     /// What its relation is called.
     pub(super) relation: String,
     pub(super) identity: Identity,
-    /// Of both sides of a FULL JOIN: the other side's where this side has none.
-    pub(super) is_of_both: bool,
+    /// Of both sides of a FULL JOIN: the relation whose it is where this one has none.
+    pub(super) other: Option<String>,
 }
 
 impl Column {
-    /// Refuses a column of both sides of a FULL JOIN: planned it would be that of the left side alone.
+    /// The relations that have it; none where they have no name.
+    fn sides(&self) -> Option<Sides> {
+        let other = self.other.as_ref();
+        if self.relation.is_empty() || other.is_some_and(String::is_empty) {
+            return None;
+        }
+        let own = self.relation.clone();
+        Some(other.map_or(Sides::One(own.clone()), |other| Sides::Both(own, other.clone())))
+    }
+
+    /// Refuses a column of both sides of a FULL JOIN where it cannot be written as one of them.
     pub(super) fn check_side(&self, span: Span) -> Result<()> {
-        if !self.is_of_both {
+        if self.other.is_none() {
             return Ok(());
         }
         let message =
@@ -90,6 +100,16 @@ impl Space {
         Space { sources, columns, is_open: self.is_open || before.is_open }
     }
 
+    /// What `*` stands for where joins have merged columns; none where the planner tells it.
+    pub(super) fn merged(&self) -> Option<Vec<(String, Sides)>> {
+        let all = self.sources.iter().filter_map(|source| source.columns.as_ref());
+        if self.is_open || all.map(Vec::len).sum::<usize>() == self.columns.len() {
+            return None;
+        }
+        let shown = |column: &Column| Some((column.name.clone(), column.sides()?));
+        self.columns.iter().map(shown).collect()
+    }
+
     /// Takes what stands behind names, which have to differ.
     pub(super) fn take_sources(&mut self, other: &Space) -> Result<()> {
         for source in &other.sources {
@@ -136,6 +156,10 @@ pub(super) struct Scope<'o> {
     /// Whether an aggregate is around the expression that is looked at.
     pub(super) in_aggregate: Cell<bool>,
     pub(super) in_window: Cell<bool>,
+    /// How many scopes there are around it.
+    depth: usize,
+    /// The nearest scope, by its depth, that an aggregate which stands here has a name of.
+    pub(super) named: Cell<Option<usize>>,
     /// Whether there has been an aggregate.
     pub(super) aggregates: Cell<bool>,
 }
@@ -149,12 +173,18 @@ pub(super) enum Found<'s> {
 
 impl<'o> Scope<'o> {
     pub(super) fn new(space: Space, outer: Option<&'o Scope<'o>>) -> Scope<'o> {
-        Scope { space, outer, ..Scope::default() }
+        let depth = outer.map_or(0, |outer| outer.depth + 1);
+        Scope { space, outer, depth, ..Scope::default() }
     }
 
     /// This one and those around it.
     fn around(&self) -> impl Iterator<Item = &Scope<'o>> {
         std::iter::successors(Some(self), |scope| scope.outer)
+    }
+
+    /// Whether an aggregate that has only names of the scope of this depth is one of a query outside.
+    pub(super) fn is_outside(&self, named: Option<usize>) -> bool {
+        named.is_some_and(|depth| depth < self.depth)
     }
 
     /// Relations that can be named.
@@ -175,8 +205,13 @@ impl<'o> Scope<'o> {
     }
 
     fn checked<'s>(&'s self, level: usize, found: Found<'s>, span: Span) -> Result<Found<'s>> {
+        if let Some(depth) = self.depth.checked_sub(level) {
+            // What is of a query inside of an aggregate says nothing of where the aggregate belongs.
+            for scope in self.around().filter(|scope| scope.depth >= depth) {
+                scope.named.set(scope.named.get().max(Some(depth)));
+            }
+        }
         if let (Found::Column(column), Some(scope)) = (&found, self.around().nth(level)) {
-            column.check_side(span)?;
             scope.check_grouped(column, level, span)?;
         }
         Ok(found)
@@ -203,9 +238,9 @@ impl<'o> Scope<'o> {
         Err(QueryError::refused("42703", message).at(name.span))
     }
 
-    /// The relation of a column that JOIN ... USING has merged, where there is another one of its name further outside:
-    /// without a relation in front the planner would take it for that one.
-    pub(super) fn side_of_merged(&self, name: &Ident) -> Option<String> {
+    /// The relations of a column that JOIN ... USING has merged, where the planner would take its name alone for
+    /// another one: that of the left side, or one further outside; and whether there is one further outside.
+    pub(super) fn side_of_merged(&self, name: &Ident) -> Option<(Sides, bool)> {
         let wanted = folded(name);
         let (level, Found::Column(column)) = self.find(name).ok()? else { return None };
         let has_it = |source: &&Source| {
@@ -213,11 +248,15 @@ impl<'o> Scope<'o> {
             columns.is_some_and(|columns| columns.iter().any(|own| own.name == wanted))
         };
         let scope = self.around().nth(level)?;
-        let is_merged = scope.space.sources.iter().filter(has_it).nth(1).is_some();
+        let mut sources = scope.space.sources.iter().filter(has_it);
+        let is_of_left = sources.next().is_some_and(|left| left.name == column.relation);
+        let is_merged = sources.next().is_some();
         let mut outside = self.around().skip(level + 1);
         let is_outside = outside
             .any(|scope| scope.space.is_open || scope.space.sources.iter().any(|own| has_it(&own)));
-        (is_merged && is_outside && !column.relation.is_empty()).then(|| column.relation.clone())
+        let is_other = is_outside || !is_of_left || column.other.is_some();
+        let sides = if is_merged && is_other { column.sides() } else { None };
+        sides.map(|sides| (sides, is_outside))
     }
 
     /// As [`qualified`](Self::qualified), in the same way.

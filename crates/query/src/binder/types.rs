@@ -109,7 +109,7 @@ impl Type {
     }
 
     /// How wide a type of numbers is, among those.
-    fn width(self) -> Option<u8> {
+    pub(super) fn width(self) -> Option<u8> {
         let Type::Known(ColumnType::Stored(own)) = self else { return None };
         Some(match own {
             DataType::Int16 => 0,

@@ -325,6 +325,10 @@ impl Known {
         if is_time && self.parts & Parts::TIME == 0 || !is_time && !has_date {
             return Err(Bad::Format);
         }
+        // The offset of a time without one is that of its day, or of today.
+        if is_time && self.place.is_none() && !has_date && self.parts & Parts::DATE != 0 {
+            return Err(Bad::Format);
+        }
         if let Some(Place::Zone(zone)) = &self.place
             && is_time
             && !has_date

@@ -9,12 +9,11 @@ mod decode;
 mod numbers;
 mod words;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use onrush::{DataType, TimeTz, Value};
 
 pub(crate) use cut::{Field, Kind, fields};
 
+use crate::clock::now_micros;
 use crate::error::{QueryError, Result};
 use crate::interval::MICROS_PER_DAY;
 use crate::style::{Zone, current};
@@ -136,11 +135,6 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>>
 fn today() -> Decoded<i64> {
     let local = current().zone.local(now_micros()).map_err(|_| Bad::Field)?;
     Ok(local.div_euclid(MICROS_PER_DAY))
-}
-
-pub(crate) fn now_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn name_of(data_type: DataType) -> &'static str {

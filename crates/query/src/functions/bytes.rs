@@ -39,6 +39,14 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             }
             _ => Ok(Value::Null),
         }),
+        SystemFunction::new("float4send", bytes.into(), |given| match given {
+            [Value::Float32(number)] => Value::from(&number.to_be_bytes()[..]).into_owned(),
+            _ => Value::Null,
+        }),
+        SystemFunction::new("float8send", bytes.into(), |given| match given {
+            [Value::Float64(number)] => Value::from(&number.to_be_bytes()[..]).into_owned(),
+            _ => Value::Null,
+        }),
         SystemFunction::fallible("chr", DataType::Text.into(), |given| {
             let Some(code) = given.first().and_then(Value::as_i64) else { return Ok(Value::Null) };
             if code == 0 {

@@ -326,7 +326,7 @@ fn at_zone(zones: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef> {
 /// Times with an offset by the clocks of another zone, as they are today.
 fn time_at_zone(zones: &ArrayRef, of: &ArrayRef) -> Result<ArrayRef> {
     let mut made = ColumnBuilder::new(DataType::TimeTz.into(), of.len())?;
-    let today = crate::datetime::now_micros();
+    let today = crate::clock::now_micros();
     for row in 0..of.len() {
         if zones.is_null(row) || of.is_null(row) {
             made.append(&Value::Null)?;

@@ -22,6 +22,10 @@ pub(crate) const JSON_AT_PATH_TEXT: &str = "json_at_path_text";
 pub(crate) const JSON_CONTAINS: &str = "json_contains";
 /// The function that `?` stands for.
 pub(crate) const JSON_HAS_KEY: &str = "json_has_key";
+/// The function that `?|` stands for.
+pub(crate) const JSON_HAS_ANY: &str = "jsonb_exists_any";
+/// The function that `?&` stands for.
+pub(crate) const JSON_HAS_ALL: &str = "jsonb_exists_all";
 /// The function that `||` of jsonb stands for.
 pub(crate) const JSON_JOINED: &str = "json_joined";
 /// The function that `-` of jsonb stands for.
@@ -54,21 +58,23 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         TypedFunction::new("jsonb_typeof", text, type_of),
         TypedFunction::new("json_array_length", integer, length),
         TypedFunction::new("jsonb_array_length", integer, length),
-        TypedFunction::new(JSON_CONTAINS, boolean, |given| {
-            let (whole, part) = (read(given, 0)?, read(given, 1)?);
-            Ok(Value::Boolean(contains(&whole, &part, true)))
+        TypedFunction::new(JSON_CONTAINS, boolean, |given| holds(given, 0, 1)),
+        TypedFunction::new("jsonb_contains", boolean, |given| holds(given, 0, 1)),
+        TypedFunction::new("jsonb_contained", boolean, |given| holds(given, 1, 0)),
+        TypedFunction::new(JSON_HAS_KEY, boolean, has_key),
+        TypedFunction::new("jsonb_exists", boolean, has_key),
+        TypedFunction::new(JSON_HAS_ANY, boolean, |given| {
+            let whole = read(given, 0)?;
+            Ok(Value::Boolean(keys_asked(given)?.iter().any(|key| is_key(&whole, key))))
         }),
-        TypedFunction::new(JSON_HAS_KEY, boolean, |given| {
-            let Some(Value::Text(key)) = given.values.get(1) else { return Ok(Value::Null) };
-            let is_it = |item: &Json| item.as_str() == Some(key);
-            Ok(Value::Boolean(match read(given, 0)? {
-                Json::Object(object) => object.contains_key(&**key),
-                Json::Array(items) => items.iter().any(is_it),
-                other => is_it(&other),
-            }))
+        TypedFunction::new(JSON_HAS_ALL, boolean, |given| {
+            let whole = read(given, 0)?;
+            Ok(Value::Boolean(keys_asked(given)?.iter().all(|key| is_key(&whole, key))))
         }),
         TypedFunction::new(JSON_JOINED, jsonb, joined),
+        TypedFunction::new("jsonb_concat", jsonb, joined),
         TypedFunction::new(JSON_WITHOUT, jsonb, without),
+        TypedFunction::new("jsonb_delete", jsonb, without),
         TypedFunction::new(JSON_ITEMS, texts, |given| items(given, false)),
         TypedFunction::new(JSON_ITEMS_TEXT, texts, |given| items(given, true)),
         TypedFunction::new(JSONB_ITEMS, texts, |given| {
@@ -99,7 +105,7 @@ fn text_of_path(given: &Given<'_>) -> Result<Value<'static>> {
 }
 
 /// What a function comes to that takes jsonb: a constant in quotes is read as such first.
-fn of_jsonb(
+pub(super) fn of_jsonb(
     given: &Given<'_>,
     call: fn(&Given<'_>) -> Result<Value<'static>>,
 ) -> Result<Value<'static>> {
@@ -116,7 +122,7 @@ fn refused(message: &str) -> QueryError {
     QueryError::refused("22023", message)
 }
 
-fn read(given: &Given<'_>, at: usize) -> Result<Json> {
+pub(super) fn read(given: &Given<'_>, at: usize) -> Result<Json> {
     let bad = || QueryError::BadText { message: "invalid input syntax for type json".to_owned() };
     match given.values.get(at) {
         Some(Value::Text(json)) => serde_json::from_str(json).map_err(|_| bad()),
@@ -178,6 +184,30 @@ fn length(given: &Given<'_>) -> Result<Value<'static>> {
         Json::Object(_) => Err(refused("cannot get array length of a non-array")),
         _ => Err(refused("cannot get array length of a scalar")),
     }
+}
+
+fn holds(given: &Given<'_>, whole: usize, part: usize) -> Result<Value<'static>> {
+    Ok(Value::Boolean(contains(&read(given, whole)?, &read(given, part)?, true)))
+}
+
+fn has_key(given: &Given<'_>) -> Result<Value<'static>> {
+    let Some(Value::Text(key)) = given.values.get(1) else { return Ok(Value::Null) };
+    Ok(Value::Boolean(is_key(&read(given, 0)?, key)))
+}
+
+/// Whether a text is a key of an object, an item of an array, or all there is.
+fn is_key(whole: &Json, key: &str) -> bool {
+    match whole {
+        Json::Object(object) => object.contains_key(key),
+        Json::Array(items) => items.iter().any(|item| item.as_str() == Some(key)),
+        other => other.as_str() == Some(key),
+    }
+}
+
+/// The keys of an array that are told.
+fn keys_asked(given: &Given<'_>) -> Result<Vec<String>> {
+    let Some(Value::Text(keys)) = given.values.get(1) else { return Ok(Vec::new()) };
+    Ok(read_array(keys)?.into_iter().flatten().map(|key| key.into_owned()).collect())
 }
 
 /// Whether all that one says the other says, too; an array may contain what is no array, at the top.

@@ -1,5 +1,6 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
+mod all_matches;
 mod arrays;
 mod averages;
 mod bytes;
@@ -7,6 +8,7 @@ mod casts;
 mod checked;
 mod deviations;
 mod digest;
+mod escapes;
 mod exists;
 mod fields;
 mod group_sets;
@@ -14,7 +16,10 @@ mod input_order;
 mod interval_aggregates;
 mod intervals;
 mod json;
+mod json_changes;
+mod json_objects;
 mod json_parts;
+mod json_paths;
 mod json_values;
 mod letters;
 mod made;
@@ -31,6 +36,7 @@ mod real_sums;
 mod session;
 mod single;
 mod system;
+mod system_casts;
 mod templates;
 mod text;
 mod times_tz;
@@ -67,10 +73,13 @@ pub(crate) use intervals::{
     time_of_interval, times,
 };
 pub(crate) use json::{JSON_PART, JSON_PART_TEXT};
+pub(crate) use json_changes::{JSON_SUBSCRIPT, JSON_WITHOUT_PATH};
 pub(crate) use json_parts::{
-    JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_KEY, JSON_ITEMS, JSON_ITEMS_TEXT,
-    JSON_JOINED, JSON_KEYS, JSON_WITHOUT, JSONB_ITEMS, JSONB_ITEMS_TEXT,
+    JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_ALL, JSON_HAS_ANY, JSON_HAS_KEY,
+    JSON_ITEMS, JSON_ITEMS_TEXT, JSON_JOINED, JSON_KEYS, JSON_WITHOUT, JSONB_ITEMS,
+    JSONB_ITEMS_TEXT,
 };
+pub(crate) use json_paths::{JSON_PATH_FINDS, JSON_PATH_HOLDS, JSON_PATH_ITEMS};
 pub(crate) use json_values::{
     JSON_LIST, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_LIST,
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
@@ -81,13 +90,15 @@ pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited
 pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of, keyed};
 pub(crate) use numeric_sums::numeric_sum;
 pub(crate) use patterns::{
-    LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN, SPLIT_BY_PATTERN, library_pattern,
+    ALL_BY_PATTERN, FOUND_BY_PATTERN, LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN,
+    SPLIT_BY_PATTERN, goes_back, library_pattern,
 };
 pub(crate) use real_deviations::real_deviation;
 pub(crate) use real_sums::real_sum;
 pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
+pub(crate) use system_casts::{CHAR_OF, NAMES_OF, OID_OF};
 pub(crate) use templates::to_number;
 pub(crate) use text::{parse_function, text_function};
 pub(crate) use times_tz::{date_at_time, time_as, time_tz_moved};
@@ -101,18 +112,23 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(uuid::all());
     all.extend(arrays::all());
     all.extend(json::all());
+    all.extend(json_changes::all());
+    all.extend(json_objects::all());
     all.extend(intervals::all());
     all.extend(templates::all());
     all.extend(json_parts::all());
+    all.extend(json_paths::all());
     all.extend(json_values::all());
     all.extend(bytes::all());
     all.extend(letters::all());
     all.extend(digest::all());
+    all.extend(escapes::all());
     all.extend(fields::all());
     all.extend(made::all());
     all.extend(numbers::all());
     all.extend(patterns::all());
     all.extend(quoting::all());
+    all.extend(system_casts::all());
     all.extend(types::all());
     all.push(octet_length());
     all.push(like_pattern().immutable().into_udf());

@@ -6,6 +6,7 @@ use datafusion::logical_expr::ScalarUDF;
 use onrush::{DataType, Value};
 
 use super::SystemFunction;
+use super::all_matches::AllMatches;
 use crate::array::write_array;
 use crate::error::{QueryError, Result};
 use crate::pattern::{Flags, Found, Pattern, behind, in_library};
@@ -19,6 +20,10 @@ pub(crate) const LIBRARY_PATTERN: &str = "library_pattern";
 pub(crate) const PART_BY_PATTERN: &str = "part_by_pattern";
 /// The parts of a text between what a regular expression finds.
 pub(crate) const SPLIT_BY_PATTERN: &str = "regexp_split_to_array";
+/// The groups of the matches, an array of each.
+pub(crate) const ALL_BY_PATTERN: &str = "all_by_pattern";
+/// Whether a regular expression finds something.
+pub(crate) const FOUND_BY_PATTERN: &str = "regexp_like";
 
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let (text, texts): (ColumnType, _) = (DataType::Text.into(), ColumnType::Array(DataType::Text));
@@ -42,7 +47,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         }),
         SystemFunction::fallible(SPLIT_BY_PATTERN, texts, |given| strict(given, split)),
         SystemFunction::fallible("regexp_match", texts, |given| strict(given, matched)),
-        SystemFunction::fallible("regexp_like", truth, |given| strict(given, like)),
+        SystemFunction::fallible(FOUND_BY_PATTERN, truth, |given| strict(given, like)),
         SystemFunction::fallible("regexp_count", number, |given| strict(given, count)),
         SystemFunction::fallible("regexp_instr", number, |given| strict(given, position)),
         SystemFunction::fallible("regexp_substr", text, |given| strict(given, substr)),
@@ -56,12 +61,25 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             })
         }),
     ];
-    functions.into_iter().map(|function| function.immutable().into_udf()).collect()
+    let mut all: Vec<Arc<ScalarUDF>> =
+        functions.into_iter().map(|function| function.immutable().into_udf()).collect();
+    all.push(Arc::new(ScalarUDF::new_from_impl(AllMatches::new())));
+    all
 }
 
 /// A pattern for the operators, which the library is asked directly.
 pub(crate) fn library_pattern(pattern: &str) -> Result<String> {
-    Ok(in_library(pattern, Flags::default())?.pattern)
+    let written = in_library(pattern, Flags::default())?;
+    if written.goes_back {
+        let message = "looking around, or what was found, in a regular expression that is computed is not supported";
+        return Err(QueryError::refused("0A000", message));
+    }
+    Ok(written.pattern)
+}
+
+/// Whether no automaton can follow a pattern.
+pub(crate) fn goes_back(pattern: &str) -> Result<bool> {
+    Ok(in_library(pattern, Flags::default())?.goes_back)
 }
 
 /// A call with a text and a pattern.
@@ -166,16 +184,19 @@ fn matched(call: &Call<'_>) -> Result<Value<'static>> {
     let pattern = call.pattern(call.letters(0)?)?;
     not_global(&pattern, "regexp_match()")?;
     let Some(found) = pattern.first(call.text, 0)? else { return Ok(Value::Null) };
+    Ok(write_array(groups(call.text, &found)).into())
+}
+
+/// The groups of a match, or all of it where there are none.
+pub(super) fn groups<'t>(text: &'t str, found: &Found) -> impl Iterator<Item = Option<&'t str>> {
     let groups = &found[usize::from(found.len() > 1)..];
-    let part =
-        |range: &Option<std::ops::Range<usize>>| range.clone().map(|range| &call.text[range]);
-    Ok(write_array(groups.iter().map(part)).into())
+    groups.iter().map(|range| range.clone().map(|range| &text[range]))
 }
 
 fn like(call: &Call<'_>) -> Result<Value<'static>> {
     let pattern = call.pattern(call.letters(0)?)?;
     not_global(&pattern, "regexp_like()")?;
-    Ok(Value::Boolean(pattern.is_match(call.text)))
+    Ok(Value::Boolean(pattern.is_match(call.text)?))
 }
 
 /// `regexp_count(text, pattern, start, flags)`.

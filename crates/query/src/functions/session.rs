@@ -15,11 +15,12 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 
 use super::fields::is_of_fields;
+use super::times_tz::time_as;
 use super::zoned::{is_zoned, local, plain};
 use super::{SystemFunction, rewrite};
 use crate::error::QueryError;
 use crate::statement::Client;
-use crate::style::current;
+use crate::style::{coerce_timestamp, current};
 use crate::types::{ColumnType, arrow_type};
 use crate::values::scalar;
 
@@ -45,7 +46,7 @@ const FACTS: [(&str, Fact); 18] = [
     ("clock_timestamp", Fact::Clock),
     ("localtimestamp", Fact::Timestamp(DataType::Timestamp)),
     ("current_date", Fact::Timestamp(DataType::Date)),
-    ("current_time", Fact::Timestamp(DataType::Time)),
+    ("current_time", Fact::Timestamp(DataType::TimeTz)),
     ("localtime", Fact::Timestamp(DataType::Time)),
     ("version", Fact::Version),
     ("current_database", Fact::Database),
@@ -105,6 +106,10 @@ impl Fact {
         match self {
             Fact::Timestamp(DataType::TimestampTz) => Value::TimestampTz(micros),
             Fact::Clock => Value::TimestampTz(clock),
+            Fact::Timestamp(of @ DataType::TimeTz) => {
+                let told = coerce_timestamp(&Value::TimestampTz(micros), of);
+                told.ok().flatten().unwrap_or(Value::Null)
+            }
             // The clocks of the session tell what has no zone.
             Fact::Timestamp(of) => {
                 let local = current().zone.local(micros).unwrap_or(micros);
@@ -154,6 +159,10 @@ pub(crate) fn bind_to_column(plan: LogicalPlan, timestamp: &Expr) -> Result<Logi
         match function.downcast_ref::<SessionFunction>().map(|function| function.fact) {
             Some(fact @ (Fact::Timestamp(_) | Fact::Clock)) => {
                 let of = fact.data_type();
+                if of == DataType::TimeTz {
+                    let time = ScalarFunction::new_udf(time_as(of), vec![timestamp.clone()]);
+                    return Ok(Transformed::yes(Expr::ScalarFunction(time)));
+                }
                 let wanted = arrow_type(ColumnType::Stored(of));
                 let told = match of {
                     DataType::TimestampTz => timestamp.clone(),

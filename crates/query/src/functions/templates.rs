@@ -9,7 +9,7 @@ use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
 use crate::interval::MICROS_PER_DAY;
 use crate::pattern::{
-    Broken, read_date, read_number, read_timestamp, write_number, write_timestamp,
+    Broken, read_date, read_number, read_timestamp, write_float, write_number, write_timestamp,
 };
 use crate::style::current;
 use crate::timestamp::civil;
@@ -70,8 +70,8 @@ fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
         Value::TimestampTz(micros) => with_zone(*micros),
         Value::Date(days) => with_zone(current().zone.utc_of(i64::from(*days) * MICROS_PER_DAY)?),
         Value::Interval(interval) => timestamp(Broken::interval(*interval)),
-        Value::Float32(value) => number(&Numeric::from_f32(*value)),
-        Value::Float64(value) => number(&Numeric::from_f64(*value)),
+        Value::Float32(value) => write_float(pattern, f64::from(*value), 6).map(Value::from),
+        Value::Float64(value) => write_float(pattern, *value, 15).map(Value::from),
         value if let Some(value) = value.as_numeric() => number(&value),
         _ => Err(wrong_types("to_char")),
     }

@@ -1,4 +1,7 @@
 //! What a regular expression finds in a text: of all matches that begin first, the longest.
+//!
+//! One that refers to what it has found, or looks ahead or behind, is tried way by way, and refused where the ways are
+//! too many; any other is an automaton.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,11 +12,14 @@ use regex::Regex;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input, MatchKind};
 
+use super::parts::Part;
 use super::regular::{Flags, in_library, invalid};
 use crate::error::{QueryError, Result};
 
 /// Patterns that a thread keeps.
 const KEPT_MAX: usize = 64;
+/// How often a pattern that goes back may do so in one search.
+const WAYS_MAX: usize = 100_000;
 
 thread_local! {
     static KEPT: RefCell<HashMap<(String, String), Rc<Pattern>>> = RefCell::default();
@@ -21,9 +27,22 @@ thread_local! {
 
 /// A regular expression.
 pub(crate) struct Pattern {
-    regex: Regex,
+    library: Library,
     pub(crate) flags: Flags,
-    longest: Option<Longest>,
+}
+
+enum Library {
+    Automaton {
+        regex: Regex,
+        longest: Option<Box<Longest>>,
+        /// What tells the groups of a match, where the library's may be others.
+        parts: Option<Box<Part>>,
+    },
+    WayByWay {
+        regex: fancy_regex::Regex,
+        /// Whether it cannot be told which of several matches counts, or how it is divided.
+        is_unsure: bool,
+    },
 }
 
 /// What tells where the longest match ends, where that may be another than the library's.
@@ -66,16 +85,35 @@ impl Pattern {
                            not supported";
             return Err(QueryError::refused("0A000", message));
         }
+        if written.goes_back {
+            let regex = fancy_regex::RegexBuilder::new(&written.pattern)
+                .leftmost_longest(written.lazy == 0)
+                .backtrack_limit(WAYS_MAX)
+                .build()
+                .map_err(invalid)?;
+            let is_unsure = written.lazy > 0 || written.is_nested;
+            return Ok(Pattern { library: Library::WayByWay { regex, is_unsure }, flags });
+        }
         let regex = Regex::new(&written.pattern).map_err(invalid)?;
         let longest = match written.choices > 0 && written.lazy == 0 {
-            true => Some(Longest::new(&written.pattern)?),
+            true => Some(Box::new(Longest::new(&written.pattern)?)),
             false => None,
         };
-        Ok(Pattern { regex, flags, longest })
+        let has_groups = regex.captures_len() > 1;
+        let parts = match written.is_nested && has_groups && longest.is_some() {
+            true => Some(Box::new(Part::new(&written.pattern, written.flags)?)),
+            false => None,
+        };
+        Ok(Pattern { library: Library::Automaton { regex, longest, parts }, flags })
     }
 
-    pub(crate) fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+    /// # Errors
+    /// A pattern with too many ways to go.
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool> {
+        match &self.library {
+            Library::Automaton { regex, .. } => Ok(regex.is_match(text)),
+            Library::WayByWay { regex, .. } => regex.is_match(text).map_err(too_many_ways),
+        }
     }
 
     /// The first match that begins at this byte or behind it.
@@ -83,15 +121,36 @@ impl Pattern {
     /// # Errors
     /// A text of which the longest match cannot be told.
     pub(crate) fn first(&self, text: &str, from: usize) -> Result<Option<Found>> {
-        let Some(captures) = self.regex.captures_at(text, from) else { return Ok(None) };
+        let (regex, longest, parts) = match &self.library {
+            Library::Automaton { regex, longest, parts } => (regex, longest, parts),
+            Library::WayByWay { is_unsure: true, .. } => {
+                let message = "what a regular expression takes that looks around or refers to what it has found, and \
+                               has several ways to go, is not told";
+                return Err(QueryError::refused("0A000", message));
+            }
+            Library::WayByWay { regex, .. } => {
+                let captures = regex.captures_from_pos(text, from).map_err(too_many_ways)?;
+                return Ok(captures.map(|captures| {
+                    captures.iter().map(|group| group.map(|group| group.range())).collect()
+                }));
+            }
+        };
+        let Some(captures) = regex.captures_at(text, from) else { return Ok(None) };
         let ranges = |captures: regex::Captures<'_>| -> Found {
             captures.iter().map(|group| group.map(|group| group.range())).collect()
         };
         let found = ranges(captures);
-        let (Some(longest), Some(Some(whole))) = (&self.longest, found.first()) else {
+        let (Some(longest), Some(Some(whole))) = (longest, found.first()) else {
             return Ok(Some(found));
         };
         let end = longest.end(text, whole.start)?;
+        if let Some(parts) = parts {
+            let start = whole.start;
+            let mut groups: Found = vec![None; found.len()];
+            groups[0] = Some(start..end);
+            parts.groups(text, start, end, &mut groups)?;
+            return Ok(Some(groups));
+        }
         if end == whole.end {
             return Ok(Some(found));
         }
@@ -148,7 +207,11 @@ impl Longest {
     }
 }
 
-fn unsure() -> QueryError {
+fn too_many_ways(_: fancy_regex::Error) -> QueryError {
+    QueryError::refused("0A000", "this regular expression has too many ways to go in this text")
+}
+
+pub(super) fn unsure() -> QueryError {
     QueryError::refused(
         "0A000",
         "the longest match of this regular expression in this text is not found",
@@ -172,6 +235,12 @@ mod tests {
         assert_eq!(first("foo|foobar", "xfoobar"), Some(vec![some("foobar")]));
         assert_eq!(first("(foo|foobar)", "foobar"), Some(vec![some("foobar"), some("foobar")]));
         assert_eq!(first("a*(ab)?", "aab"), Some(vec![some("aab"), some("ab")]));
+        assert_eq!(first("(a|ab)(b*)", "abb"), Some(vec![some("abb"), some("ab"), some("b")]));
+        assert_eq!(
+            first("(a|ab)(c|bcd)(d*)", "abcd"),
+            Some(vec![some("abcd"), some("ab"), some("c"), some("d")])
+        );
+        assert_eq!(first("(?:(a)|(b))*", "ab"), Some(vec![some("ab"), None, some("b")]));
         assert_eq!(first("(b)|(c)", "abc"), Some(vec![some("b"), some("b"), None]));
         assert_eq!(first("<.*?>", "<a><b>"), Some(vec![some("<a>")]));
         assert_eq!(first("x", "abc"), None);

@@ -3,12 +3,13 @@
 
 mod found;
 mod numbers;
+mod parts;
 mod regular;
 mod template;
 mod timestamps;
 
 pub(crate) use found::{Found, Pattern, behind};
-pub(crate) use numbers::{read_number, write_number};
+pub(crate) use numbers::{read_number, write_float, write_number};
 pub(crate) use regular::{Flags, in_library};
 pub(crate) use timestamps::{Broken, read_date, read_timestamp, write_timestamp};
 

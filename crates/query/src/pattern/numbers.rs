@@ -109,6 +109,28 @@ impl Pattern {
     }
 }
 
+impl Pattern {
+    /// Leaves out places behind the point that are more than so many, and the point where none are left.
+    fn limit_fraction(&mut self, most: usize) {
+        if self.fraction <= most {
+            return;
+        }
+        let (mut is_behind, mut count) = (false, 0);
+        self.parts.retain(|part| match part {
+            Part::Point => {
+                is_behind = true;
+                most > 0
+            }
+            Part::Digit { .. } if is_behind => {
+                count += 1;
+                count <= most
+            }
+            _ => true,
+        });
+        self.fraction = most;
+    }
+}
+
 /// Text up to the next quote, or to the end, and how many bytes that is. A backslash takes the next character as it
 /// is.
 fn quoted(rest: &str) -> (String, usize) {
@@ -129,7 +151,26 @@ fn quoted(rest: &str) -> (String, usize) {
 /// # Errors
 /// Words that are not understood.
 pub(crate) fn write_number(pattern: &str, number: &Numeric) -> Result<String> {
-    let pattern = Pattern::parse(pattern)?;
+    write(Pattern::parse(pattern)?, number)
+}
+
+/// The same of a floating-point number, which has no more than so many digits.
+///
+/// # Errors
+/// Words that are not understood.
+pub(crate) fn write_float(pattern: &str, number: f64, digits: usize) -> Result<String> {
+    let mut pattern = Pattern::parse(pattern)?;
+    if !number.is_finite() {
+        return write(pattern, &Numeric::from_f64(number));
+    }
+    let whole = format!("{:.0}", number.abs()).len();
+    pattern.limit_fraction(digits.saturating_sub(whole));
+    let written = format!("{number:.fraction$}", fraction = pattern.fraction);
+    let bad = |_| QueryError::Internal { message: format!("{written} is no number") };
+    write(pattern, &written.parse().map_err(bad)?)
+}
+
+fn write(pattern: Pattern, number: &Numeric) -> Result<String> {
     if number.scale().is_none() {
         let message = format!("to_char of {number} is not supported");
         return Err(QueryError::NotSupported { message });
@@ -139,20 +180,20 @@ pub(crate) fn write_number(pattern: &str, number: &Numeric) -> Result<String> {
     let digits = rounded.size().to_string();
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
     let fraction = format!("{fraction:0<width$}", width = pattern.fraction);
-    let is_too_long = whole.len() > pattern.whole && whole != "0";
+    let is_too_long = whole.len() > pattern.whole && (whole != "0" || pattern.fraction > 0);
+    // Zeros behind the point that a tight pattern leaves out.
+    let last = match pattern.is_tight && !is_too_long {
+        true => last_of_fraction(&pattern, &fraction),
+        false => pattern.fraction,
+    };
     // A zero in front of a point counts for nothing, where none is asked for and more is shown.
-    let is_shown = pattern.is_tight && rounded.is_zero() && pattern.whole > 0;
+    let is_shown = pattern.is_tight && last == 0 && pattern.whole > 0;
     let whole = match whole {
         "0" if (pattern.fraction > 0 || pattern.whole == 0) && !is_shown => "",
         other => other,
     };
     let shown = if is_too_long { 0 } else { pattern.whole - whole.len() };
     let first = if is_too_long { 0 } else { shown.min(pattern.blank) };
-    // Zeros behind the point that a tight pattern leaves out.
-    let last = match pattern.is_tight {
-        true => last_of_fraction(&pattern, &fraction),
-        false => pattern.fraction,
-    };
     let mut out = String::new();
     let (mut place, mut behind, mut is_behind, mut is_begun) = (0, 0, false, false);
     let begin = |out: &mut String| match (pattern.sign, is_negative) {

@@ -55,12 +55,19 @@ impl Flags {
 }
 
 /// A pattern in the library's words.
+#[derive(Default)]
 pub(crate) struct Written {
     pub(crate) pattern: String,
     /// Alternatives, and parts of which there may be more or less.
     pub(crate) choices: usize,
     /// Of these, how many take as little as they can.
     pub(crate) lazy: usize,
+    /// Alternatives, or groups of which there may be more or less: parts of a match may be divided in several ways.
+    pub(crate) is_nested: bool,
+    /// How long the flags at its beginning are.
+    pub(crate) flags: usize,
+    /// It refers to what it has found, or looks ahead or behind, which no automaton does.
+    pub(crate) goes_back: bool,
 }
 
 /// # Errors
@@ -101,9 +108,11 @@ pub(crate) fn in_library(pattern: &str, flags: Flags) -> Result<Written> {
     }
     if flags.is_literal {
         written.push_str(&regex::escape(rest));
-        return Ok(Written { pattern: written, choices: 0, lazy: 0 });
+        return Ok(Written { pattern: written, ..Written::default() });
     }
-    Writer { rest: rest.chars().peekable(), written, flags, choices: 0, lazy: 0 }.write()
+    let made = Written { flags: written.len(), pattern: written, ..Written::default() };
+    let (rest, open, groups) = (rest.chars().peekable(), Vec::new(), Vec::new());
+    Writer { rest, made, flags, open, groups, has_reference: false, has_start: false }.write()
 }
 
 /// `(?i)` at the beginning of a pattern.
@@ -121,12 +130,26 @@ fn unsupported(what: &str) -> QueryError {
     QueryError::refused("0A000", format!("{what} in a regular expression is not supported"))
 }
 
+/// What a parenthesis has opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// What is found in it is kept under this number, from 0.
+    Group(usize),
+    Plain,
+    /// A look ahead or behind, in which nothing is kept.
+    Look,
+}
+
 struct Writer<'p> {
     rest: Peekable<Chars<'p>>,
-    written: String,
+    made: Written,
     flags: Flags,
-    choices: usize,
-    lazy: usize,
+    open: Vec<Open>,
+    /// Whether each group is closed.
+    groups: Vec<bool>,
+    has_reference: bool,
+    /// Whether it has `^`.
+    has_start: bool,
 }
 
 impl Writer<'_> {
@@ -136,24 +159,39 @@ impl Writer<'_> {
                 '\\' => self.escape()?,
                 '[' => self.class()?,
                 '(' => self.group()?,
+                ')' => {
+                    if let Some(Open::Group(number)) = self.open.pop() {
+                        self.groups[number] = true;
+                    }
+                    self.made.pattern.push(')');
+                }
                 // Of other things than numbers it is a brace.
                 '{' if !self.rest.peek().is_some_and(char::is_ascii_digit) => {
-                    self.written.push_str("\\{");
+                    self.made.pattern.push_str("\\{");
                 }
                 '*' | '+' | '?' | '{' => self.quantifier(character),
                 '|' => {
-                    self.choices += 1;
-                    self.written.push('|');
+                    self.made.choices += 1;
+                    self.made.is_nested = true;
+                    self.made.pattern.push('|');
                 }
-                other => self.written.push(other),
+                other => {
+                    self.has_start |= other == '^';
+                    self.made.pattern.push(other);
+                }
             }
         }
-        Ok(Written { pattern: self.written, choices: self.choices, lazy: self.lazy })
+        // PostgreSQL finds `$()` in no text, where `|^\1` is another alternative.
+        if self.has_reference && self.has_start && self.made.is_nested {
+            return Err(unsupported("a reference to what was found beside ^ and alternatives"));
+        }
+        Ok(self.made)
     }
 
     /// How many there are of what stands before it.
     fn quantifier(&mut self, character: char) {
-        self.written.push(character);
+        self.made.is_nested |= self.made.pattern.ends_with(')');
+        self.made.pattern.push(character);
         let mut may_differ = true;
         if character == '{' {
             let mut bounds = String::new();
@@ -165,15 +203,15 @@ impl Writer<'_> {
                 Some((least, most)) => least != most,
                 None => false,
             };
-            self.written.push_str(&bounds);
-            self.written.extend(self.rest.next_if_eq(&'}'));
+            self.made.pattern.push_str(&bounds);
+            self.made.pattern.extend(self.rest.next_if_eq(&'}'));
         }
         let is_lazy = self.rest.next_if_eq(&'?').is_some();
         if is_lazy {
-            self.written.push('?');
+            self.made.pattern.push('?');
         }
-        self.choices += usize::from(may_differ);
-        self.lazy += usize::from(may_differ && is_lazy);
+        self.made.choices += usize::from(may_differ);
+        self.made.lazy += usize::from(may_differ && is_lazy);
     }
 
     /// What stands behind a backslash, outside of a class.
@@ -182,20 +220,41 @@ impl Writer<'_> {
             return Err(invalid("invalid escape \\ sequence"));
         };
         match character {
-            'A' => self.written.push_str("\\A"),
-            'Z' => self.written.push_str("\\z"),
-            'm' => self.written.push_str("\\b{start}"),
-            'M' => self.written.push_str("\\b{end}"),
-            'y' => self.written.push_str("\\b"),
-            'Y' => self.written.push_str("\\B"),
+            'A' => self.made.pattern.push_str("\\A"),
+            'Z' => self.made.pattern.push_str("\\z"),
+            'm' => self.made.pattern.push_str("\\b{start}"),
+            'M' => self.made.pattern.push_str("\\b{end}"),
+            'y' => self.made.pattern.push_str("\\b"),
+            'Y' => self.made.pattern.push_str("\\B"),
             'D' | 'S' | 'W' if self.flags.stops_at_lines => {
-                self.written.push_str(&format!("[\\{character}--\\n]"));
+                self.made.pattern.push_str(&format!("[\\{character}--\\n]"));
             }
-            'd' | 'D' | 's' | 'S' | 'w' | 'W' => self.written.extend(['\\', character]),
-            '1'..='9' => return Err(unsupported("a reference to what was found")),
+            'd' | 'D' | 's' | 'S' | 'w' | 'W' => self.made.pattern.extend(['\\', character]),
+            '1'..='9' => self.reference(character)?,
             other => self.character(other)?,
         }
         Ok(())
+    }
+
+    /// What a group has found, once more.
+    fn reference(&mut self, digit: char) -> Result<()> {
+        if self.rest.peek().is_some_and(char::is_ascii_digit) {
+            return Err(unsupported("a number of several digits behind a backslash"));
+        }
+        let number = digit.to_digit(10).map_or(0, |digit| digit as usize);
+        let is_there = self.groups.get(number - 1) == Some(&true);
+        if !is_there || self.is_looking() {
+            return Err(invalid("invalid backreference number"));
+        }
+        self.made.goes_back = true;
+        self.has_reference = true;
+        // What stands behind it is not to be taken for another digit of it.
+        self.made.pattern.push_str(&format!("(?:\\{digit})"));
+        Ok(())
+    }
+
+    fn is_looking(&self) -> bool {
+        self.open.contains(&Open::Look)
     }
 
     /// An escape that stands for one character.
@@ -211,9 +270,9 @@ impl Writer<'_> {
             't' => '\t',
             'v' => '\u{b}',
             '0' => '\0',
-            'u' => self.hexadecimal(4)?,
-            'U' => self.hexadecimal(8)?,
-            'x' => self.hexadecimal(2)?,
+            'u' => self.hexadecimal(Some(4))?,
+            'U' => self.hexadecimal(Some(8))?,
+            'x' => self.hexadecimal(None)?,
             other if other.is_alphanumeric() => {
                 return Err(invalid("invalid escape \\ sequence"));
             }
@@ -223,21 +282,27 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn hexadecimal(&mut self, digits: u32) -> Result<char> {
-        let mut number = 0;
-        for _ in 0..digits {
-            let digit = self.rest.next().and_then(|digit| digit.to_digit(16));
-            number = number * 16 + digit.ok_or_else(|| invalid("invalid escape \\ sequence"))?;
+    /// The character of a number, of so many digits or of as many as there are.
+    fn hexadecimal(&mut self, count: Option<usize>) -> Result<char> {
+        let bad = || invalid("invalid escape \\ sequence");
+        let mut digits = String::new();
+        while count.is_none_or(|count| digits.len() < count)
+            && let Some(digit) = self.rest.next_if(char::is_ascii_hexdigit)
+        {
+            digits.push(digit);
         }
-        char::from_u32(number).ok_or_else(|| invalid("invalid escape \\ sequence"))
+        if count.is_some_and(|count| digits.len() < count) {
+            return Err(bad());
+        }
+        u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32).ok_or_else(bad)
     }
 
     /// A character that stands for itself, in a class or outside of one.
     fn literal(&mut self, character: char) {
         if matches!(character, '&' | '~' | '-' | '\n' | '#' | ' ') || character.is_ascii_control() {
-            self.written.push_str(&format!("\\x{{{:x}}}", u32::from(character)));
+            self.made.pattern.push_str(&format!("\\x{{{:x}}}", u32::from(character)));
         } else {
-            self.written.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
+            self.made.pattern.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
         }
     }
 
@@ -247,15 +312,15 @@ impl Writer<'_> {
         for (word, edge) in [("[:<:]]", "\\b{start}"), ("[:>:]]", "\\b{end}")] {
             if rest == word {
                 self.rest.by_ref().nth(word.len() - 1);
-                self.written.push_str(edge);
+                self.made.pattern.push_str(edge);
                 return Ok(());
             }
         }
-        self.written.push('[');
+        self.made.pattern.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
-            self.written.push('^');
+            self.made.pattern.push('^');
             if self.flags.stops_at_lines {
-                self.written.push_str("\\n");
+                self.made.pattern.push_str("\\n");
             }
         }
         let mut is_first = true;
@@ -270,17 +335,17 @@ impl Writer<'_> {
                 }
                 '[' if self.rest.peek() == Some(&':') => self.named()?,
                 '\\' => match self.rest.next() {
-                    Some(class @ ('d' | 's' | 'w')) => self.written.extend(['\\', class]),
+                    Some(class @ ('d' | 's' | 'w')) => self.made.pattern.extend(['\\', class]),
                     Some(other) => self.character(other)?,
                     None => return Err(invalid("brackets [] not balanced")),
                 },
                 // A range, or itself at one of the ends.
-                '-' if !is_first && self.rest.peek() != Some(&']') => self.written.push('-'),
+                '-' if !is_first && self.rest.peek() != Some(&']') => self.made.pattern.push('-'),
                 other => self.literal(other),
             }
             is_first = false;
         }
-        self.written.push(']');
+        self.made.pattern.push(']');
         Ok(())
     }
 
@@ -301,25 +366,42 @@ impl Writer<'_> {
         if !known.contains(&name.as_str()) {
             return Err(invalid("invalid character class"));
         }
-        self.written.push_str(&format!("[:{name}:]"));
+        self.made.pattern.push_str(&format!("[:{name}:]"));
         Ok(())
     }
 
     fn group(&mut self) -> Result<()> {
-        self.written.push('(');
         if self.rest.next_if_eq(&'?').is_none() {
+            let opened = match self.is_looking() {
+                true => Open::Plain,
+                false => Open::Group(self.groups.len()),
+            };
+            if opened == Open::Plain {
+                self.made.pattern.push_str("(?:");
+            } else {
+                self.groups.push(false);
+                self.made.pattern.push('(');
+            }
+            self.open.push(opened);
             return Ok(());
         }
-        match self.rest.next() {
-            Some(':') => self.written.push_str("?:"),
-            Some('=' | '!' | '<') => return Err(unsupported("looking ahead or behind")),
+        let looked = match self.rest.next() {
+            Some(':') => None,
+            Some(ahead @ ('=' | '!')) => Some(ahead.to_string()),
+            Some('<') => match self.rest.next() {
+                Some(behind @ ('=' | '!')) => Some(format!("<{behind}")),
+                _ => return Err(invalid("quantifier operand invalid")),
+            },
             Some('#') => {
-                self.written.pop();
                 // A comment.
                 while self.rest.next().is_some_and(|other| other != ')') {}
+                return Ok(());
             }
             _ => return Err(invalid("quantifier operand invalid")),
-        }
+        };
+        self.open.push(if looked.is_some() { Open::Look } else { Open::Plain });
+        self.made.goes_back |= looked.is_some();
+        self.made.pattern.push_str(&format!("(?{}", looked.unwrap_or_else(|| ":".to_owned())));
         Ok(())
     }
 }
@@ -348,8 +430,14 @@ mod tests {
             let flags = Flags::default().with(letters).expect("options");
             assert_eq!(in_library(pattern, flags).expect(pattern).pattern, expected, "{pattern}");
         }
-        for pattern in [r"(a)\1", "(?=a)", "[[.a.]]"] {
+        for pattern in [r"\1", r"(a\1)", r"(a)\2", r"(a)(?=\1)", "[[.a.]]"] {
             assert!(in_library(pattern, Flags::default()).is_err(), "{pattern}");
+        }
+        for (pattern, expected) in
+            [(r"(a)\1", r"(?s)(a)(?:\1)"), ("(?=(a))", "(?s)(?=(?:a))"), ("(?<!a)b", "(?s)(?<!a)b")]
+        {
+            let written = in_library(pattern, Flags::default()).expect(pattern);
+            assert!(written.goes_back && written.pattern == expected, "{pattern}");
         }
     }
 }

@@ -24,6 +24,7 @@ use futures::future::BoxFuture;
 
 use onrush::{DataType, TimeTz, Value};
 
+use crate::clock;
 use crate::error::Result;
 use crate::interval::MICROS_PER_DAY;
 
@@ -127,7 +128,7 @@ pub fn is_in_utc() -> bool {
 
 /// Runs what belongs to a session.
 pub async fn scoped<T>(style: Arc<Style>, work: impl Future<Output = T>) -> T {
-    STYLE.scope(RefCell::new(style), work).await
+    clock::scoped(STYLE.scope(RefCell::new(style), work)).await
 }
 
 /// Runs `work` as if nothing were set: what is kept must not depend on who has it made.
@@ -158,7 +159,7 @@ impl JoinSetTracer for Heirs {
         &self,
         work: BoxFuture<'static, Box<dyn Any + Send>>,
     ) -> BoxFuture<'static, Box<dyn Any + Send>> {
-        STYLE.scope(RefCell::new(current()), work).boxed()
+        clock::scoped(STYLE.scope(RefCell::new(current()), work)).boxed()
     }
 
     fn trace_block(
@@ -166,7 +167,7 @@ impl JoinSetTracer for Heirs {
         work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>,
     ) -> Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> {
         let style = current();
-        Box::new(move || STYLE.sync_scope(RefCell::new(style), work))
+        Box::new(clock::sync_scoped(move || STYLE.sync_scope(RefCell::new(style), work)))
     }
 }
 
@@ -180,7 +181,7 @@ pub fn coerce_timestamp(value: &Value<'_>, to: DataType) -> Result<Option<Value<
     match (value, to) {
         (Value::TimeTz(time), DataType::Time) => return Ok(Some(Value::Time(time.micros))),
         (Value::Time(micros), DataType::TimeTz) => {
-            let offset_seconds = zone.offsets(crate::datetime::now_micros())?.seconds;
+            let offset_seconds = zone.offsets(crate::clock::now_micros())?.seconds;
             return Ok(Some(Value::TimeTz(TimeTz { micros: *micros, offset_seconds })));
         }
         (Value::TimestampTz(micros), DataType::TimeTz) => {

@@ -87,6 +87,9 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
             "generate_series" if given.iter().any(sets::is_numeric) => {
                 vec![call_of(sets::NUMERIC_SERIES, given)]
             }
+            "generate_series" if given.iter().any(sets::is_bigint) => {
+                vec![sets::of_bigints(call_of(&name, given))]
+            }
             "generate_series" if given.iter().any(is_computed) => vec![call_of(&name, given)],
             "generate_series" => return name_column(alias, &name),
             _ => return,

@@ -8,8 +8,9 @@ use datafusion::sql::sqlparser::ast::{
 use super::call_of;
 use super::sets::cast;
 use crate::functions::{
-    JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_HAS_KEY, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS,
-    JSON_PAIR, JSON_PART, JSON_PART_TEXT, JSON_ROW, JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
+    JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_HAS_ALL, JSON_HAS_ANY, JSON_HAS_KEY, JSON_OF_ELEMENTS,
+    JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_PART, JSON_PART_TEXT, JSON_PATH_FINDS,
+    JSON_PATH_HOLDS, JSON_ROW, JSON_WITHOUT_PATH, JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
     PART_BY_PATTERN, SIMILAR_PATTERN, TYPE_OF,
 };
 
@@ -173,6 +174,11 @@ pub(super) fn of_two(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Op
         BinaryOperator::HashArrow => JSON_AT_PATH,
         BinaryOperator::HashLongArrow => JSON_AT_PATH_TEXT,
         BinaryOperator::Question => JSON_HAS_KEY,
+        BinaryOperator::AtQuestion => JSON_PATH_FINDS,
+        BinaryOperator::AtAt => JSON_PATH_HOLDS,
+        BinaryOperator::QuestionPipe => JSON_HAS_ANY,
+        BinaryOperator::QuestionAnd => JSON_HAS_ALL,
+        BinaryOperator::HashMinus => JSON_WITHOUT_PATH,
         BinaryOperator::PGOverlap => "array_has_any",
         _ => return None,
     };

@@ -1,13 +1,16 @@
-//! `WITH ORDINALITY`: a query of the function's rows and their numbers, in the place of the call.
+//! `WITH ORDINALITY`, and functions whose rows are JSON: a query of the function's rows with their numbers, or of their
+//! type, in the place of the call.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    FunctionArg, FunctionArgExpr, Ident, Query, Select, SetExpr, Statement, TableAlias,
-    TableFactor, TableFunctionArgs, VisitMut, VisitorMut,
+    FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
+    TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use super::folded;
 
 /// Numbers the rows of all calls in FROM that are to be numbered.
 pub(super) fn number_rows(query: &mut Query) {
@@ -47,51 +50,114 @@ fn in_select(select: &mut Select) {
 
 /// `has_others_before` tells whether the arguments may be columns of relations in front.
 fn number(relation: &mut TableFactor, has_others_before: bool) {
-    let (name, given, alias) = match relation {
-        TableFactor::Table { name, args: Some(given), alias, with_ordinality: true, .. } => {
-            (name.clone(), given.args.clone(), alias.take())
+    // LATERAL in front of a function says nothing: it may have columns of what stands in front in any case.
+    if let TableFactor::Function { name, args, alias, with_ordinality, .. } = relation {
+        *relation = call(name.clone(), args.clone(), alias.take(), *with_ordinality);
+    }
+    let (name, given, alias, is_numbered) = match relation {
+        TableFactor::NestedJoin { alias, .. } => {
+            if let Some(alias) = alias.take()
+                && let Some(query) = all_of(relation.clone(), &alias.name)
+            {
+                let (subquery, alias) = (Box::new(query), Some(alias));
+                *relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+            }
+            return;
         }
-        TableFactor::Function { name, args, alias, with_ordinality: true, .. } => {
-            (name.clone(), args.clone(), alias.take())
+        TableFactor::Table { name, args: Some(given), alias, with_ordinality, .. } => {
+            (name.clone(), given.args.clone(), alias, *with_ordinality)
         }
         TableFactor::UNNEST { array_exprs, alias, with_ordinality: true, .. } => {
             let given = array_exprs.iter().cloned();
             let given = given.map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array)));
-            (vec![Ident::new("unnest")].into(), given.collect(), alias.take())
+            (vec![Ident::new("unnest")].into(), given.collect(), alias, true)
         }
         _ => return,
     };
-    let function = name.0.last().and_then(|part| part.as_ident()).cloned();
-    let called = match (&alias, function) {
-        (Some(alias), _) => alias.name.clone(),
-        (None, Some(function)) => function,
-        (None, None) => return,
+    let Some(function) = name.0.last().and_then(|part| part.as_ident()).cloned() else { return };
+    let column = match folded(&function).as_str() {
+        other @ "jsonb_path_query" => other.to_owned(),
+        _ => "value".to_owned(),
     };
-    let plain = |name: Ident| TableAlias { explicit: true, name, columns: Vec::new(), at: None };
-    let rows = TableFactor::Table {
-        name,
-        alias: Some(plain(called.clone())),
-        args: Some(TableFunctionArgs { args: given, settings: None }),
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
+    let of_type = json_elements(&folded(&function));
+    if !is_numbered && of_type.is_none() {
+        return;
+    }
+    let alias = alias.take();
+    let called = alias.as_ref().map_or(function, |alias| alias.name.clone());
+    let (text, own, other) = match of_type {
+        Some(of_type) => {
+            let number = if is_numbered { ", row_number() OVER () AS ordinality" } else { "" };
+            let text = format!("SELECT element::{of_type} AS {column}{number} FROM rows");
+            // The name alone stands for the only column.
+            let is_column = alias.is_some() && !is_numbered;
+            let columns = is_column.then(|| called.clone()).into_iter().collect();
+            (text, plain("rows".into(), vec!["element".into()]), plain(called, columns))
+        }
+        None => {
+            let text = "SELECT *, row_number() OVER () AS ordinality FROM rows".to_owned();
+            (text, plain(called.clone(), Vec::new()), plain(called, Vec::new()))
+        }
     };
-    let Some(numbered) = numbered(rows) else { return };
+    let rows = call(name, given, Some(own), false);
+    let Some(query) = query_of(&text, rows) else { return };
     *relation = TableFactor::Derived {
         lateral: has_others_before,
-        subquery: Box::new(numbered),
-        alias: Some(alias.unwrap_or_else(|| plain(called))),
+        subquery: Box::new(query),
+        alias: Some(alias.filter(|alias| !alias.columns.is_empty()).unwrap_or(other)),
         sample: None,
     };
 }
 
-/// All columns of rows, and their numbers.
-fn numbered(rows: TableFactor) -> Option<Query> {
-    let text = "SELECT *, row_number() OVER () AS ordinality FROM rows";
+/// A function in FROM.
+fn call(
+    name: ObjectName,
+    args: Vec<FunctionArg>,
+    alias: Option<TableAlias>,
+    with_ordinality: bool,
+) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias,
+        args: Some(TableFunctionArgs { args, settings: None }),
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+/// All columns of a join that has a name, which is where its `*` stands.
+fn all_of(join: TableFactor, name: &Ident) -> Option<Query> {
+    let mut query = query_of("SELECT * FROM rows", join)?;
+    let SetExpr::Select(select) = &mut *query.body else { return None };
+    if let [SelectItem::Wildcard(options)] = select.projection.as_mut_slice() {
+        options.wildcard_token.0.span = name.span;
+    }
+    Some(query)
+}
+
+/// The JSON that the rows of a function are, which the array that they are made of does not know.
+fn json_elements(function: &str) -> Option<&'static str> {
+    match function {
+        "json_array_elements" => Some("json"),
+        "jsonb_array_elements" | "jsonb_path_query" => Some("jsonb"),
+        _ => None,
+    }
+}
+
+/// `AS name (columns)`.
+fn plain(name: Ident, columns: Vec<Ident>) -> TableAlias {
+    let column = |name| TableAliasColumnDef { name, data_type: None };
+    let columns = columns.into_iter().map(column).collect();
+    TableAlias { explicit: true, name, columns, at: None }
+}
+
+/// A query of these rows.
+fn query_of(text: &str, rows: TableFactor) -> Option<Query> {
     let statement = Parser::parse_sql(&PostgreSqlDialect {}, text).ok()?.pop()?;
     let Statement::Query(mut query) = statement else { return None };
     let SetExpr::Select(select) = &mut *query.body else { return None };

@@ -4,24 +4,27 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, Query, SelectItem, Value, VisitMut, VisitorMut,
+    ArrayElemTypeDef, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectName, Query, SelectItem, Value, VisitMut, VisitorMut,
 };
 
 use super::call;
 use crate::functions::{
-    JSON_ITEMS, JSON_ITEMS_TEXT, JSON_KEYS, JSONB_ITEMS, JSONB_ITEMS_TEXT, SPLIT_BY_PATTERN,
+    ALL_BY_PATTERN, JSON_ITEMS, JSON_ITEMS_TEXT, JSON_KEYS, JSON_PATH_ITEMS, JSONB_ITEMS,
+    JSONB_ITEMS_TEXT, SPLIT_BY_PATTERN,
 };
 
 /// The function whose array has the rows of this one, and what the column is called in FROM.
 pub(crate) fn array_of(function: &str) -> Option<(&'static str, &str)> {
     Some(match function {
         "regexp_split_to_table" => (SPLIT_BY_PATTERN, function),
+        "regexp_matches" => (ALL_BY_PATTERN, function),
         "string_to_table" => ("string_to_array", function),
         "json_array_elements" => (JSON_ITEMS, "value"),
         "jsonb_array_elements" => (JSONB_ITEMS, "value"),
         "json_array_elements_text" => (JSON_ITEMS_TEXT, "value"),
         "jsonb_array_elements_text" => (JSONB_ITEMS_TEXT, "value"),
+        "jsonb_path_query" => (JSON_PATH_ITEMS, function),
         "jsonb_object_keys" => (JSON_KEYS, function),
         _ => return None,
     })
@@ -82,10 +85,12 @@ impl VisitorMut for Unfolder {
             };
             let mut function = function.clone();
             function.name = ObjectName::from(vec![Ident::new(array)]);
-            let rows = self.rows(Expr::Function(function.clone()));
+            let is_wide = name == "generate_series" && has_bigint(&function);
+            let array = Expr::Function(function);
+            let rows = self.rows(if is_wide { of_bigints(array) } else { array });
             *expression = match name {
                 "json_array_elements" => cast(rows, DataType::JSON),
-                "jsonb_array_elements" => cast(rows, DataType::JSONB),
+                "jsonb_array_elements" | "jsonb_path_query" => cast(rows, DataType::JSONB),
                 _ => rows,
             };
         }
@@ -102,6 +107,31 @@ fn has_numeric(call: &Function) -> bool {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => is_numeric(given),
         _ => false,
     })
+}
+
+fn has_bigint(call: &Function) -> bool {
+    let FunctionArguments::List(list) = &call.args else { return false };
+    list.args.iter().any(|given| match given {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => is_bigint(given),
+        _ => false,
+    })
+}
+
+/// Whether it is a `bigint` as it is written: of a constant the plan does not tell it.
+pub(super) fn is_bigint(written: &Expr) -> bool {
+    match written {
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_bigint(expr),
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::BigInt(_) | DataType::Int8(_))
+        }
+        _ => false,
+    }
+}
+
+/// A series as one of `bigint`.
+pub(super) fn of_bigints(series: Expr) -> Expr {
+    let element = Box::new(DataType::BigInt(None));
+    cast(series, DataType::Array(ArrayElemTypeDef::SquareBracket(element, None)))
 }
 
 /// Whether it is a `numeric` as it is written.

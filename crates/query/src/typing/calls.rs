@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::functions::unicode::rpad;
@@ -20,6 +20,7 @@ use crate::functions::{
 };
 use crate::interval::{of_arrow, parse_interval};
 use crate::numeric::is_numeric;
+use crate::series::is_integer;
 use crate::types::{ColumnType, column_type};
 
 /// A logarithm of numbers above zero; of others DataFusion makes what is no number.
@@ -45,6 +46,36 @@ pub(super) fn round(call: ScalarFunction, schema: &DFSchema) -> Expr {
     let is_of_float = matches!(call.args.as_slice(), [of] if is_float(of));
     let func = if is_of_float { round_to_even() } else { call.func };
     Expr::ScalarFunction(ScalarFunction { func, args: call.args })
+}
+
+/// A series from one `integer` to another is one of `integer`s.
+pub(super) fn series(call: ScalarFunction, schema: &DFSchema) -> Expr {
+    let is_small = |bound: &Expr| {
+        is_integer(bound)
+            || matches!(bound.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16))
+    };
+    let are_small = call.args.iter().all(is_small);
+    let rows = Expr::ScalarFunction(call);
+    if !are_small {
+        return rows;
+    }
+    let integers = ArrowType::List(Arc::new(Field::new_list_field(ArrowType::Int32, true)));
+    Expr::Cast(Cast::new(Box::new(rows), integers))
+}
+
+/// The first argument, a number, as a `double precision`.
+pub(super) fn as_double(arguments: &mut [Expr], schema: &DFSchema) {
+    let Some(number) = arguments.first_mut() else { return };
+    match number.get_type(schema) {
+        Ok(own) if own == crate::numeric::ANY => {
+            *number = numerics::as_float(std::mem::take(number));
+        }
+        Ok(own) if own.is_numeric() && own != ArrowType::Float64 => {
+            let given = Box::new(std::mem::take(number));
+            *number = Expr::Cast(Cast::new(given, ArrowType::Float64));
+        }
+        _ => {}
+    }
 }
 
 /// What is joined is joined as it is shown: true as `t`, and `char(n)` with its blanks.

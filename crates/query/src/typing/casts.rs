@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
+use datafusion::functions_nested::string::array_to_string_udf;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::{DataType, EnumType};
@@ -12,10 +13,13 @@ use onrush::{DataType, EnumType};
 use super::{call, intervals, numerics, read};
 use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
-use crate::functions::{parse_function, read_interval, round_to_even, text_function, type_name};
+use crate::functions::{
+    CHAR_OF, NAMES_OF, OID_OF, named, parse_function, read_interval, round_to_even, text_function,
+    type_name,
+};
 use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
+use crate::types::{ColumnType, TIME_TZ_BYTES, answer_type, arrow_type, column_type, field};
 use crate::values::scalar;
 
 /// A cast that reads, writes and rounds as PostgreSQL does.
@@ -42,7 +46,11 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*cast.expr
                 && let Some(value) = read(written, &cast.field)?
             {
-                return Ok(Expr::Literal(value, None));
+                let value = Expr::Literal(value, None);
+                return match column_type(&cast.field) {
+                    ColumnType::Array(DataType::Name) => Ok(call(named(NAMES_OF)?, vec![value])),
+                    _ => Ok(value),
+                };
             }
             if matches!(to, ArrowType::Interval(_)) {
                 return Ok(call(read_interval(), vec![*cast.expr]));
@@ -63,6 +71,15 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                 return Ok(call(parse_function(target), vec![*cast.expr]));
             }
             Ok(Expr::Cast(cast))
+        }
+        (_, true) if column_type(&cast.field) == ColumnType::Char => {
+            let mut given = *cast.expr;
+            super::narrow_literal(&mut given);
+            Ok(call(named(CHAR_OF)?, vec![given]))
+        }
+        (_, true) if is_vector(&cast.expr, schema) => {
+            let blank = Expr::Literal(ScalarValue::from(" "), None);
+            Ok(as_plain_text(call(array_to_string_udf(), vec![*cast.expr, blank])))
         }
         (_, true) => {
             let is_own = matches!(
@@ -112,6 +129,17 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                 let message = "a cast of an array of arrays is not supported".to_owned();
                 return Err(QueryError::NotSupported { message }.into());
             }
+            if column_type(&cast.field) == ColumnType::Array(DataType::Name) {
+                return Ok(call(named(NAMES_OF)?, vec![*cast.expr]));
+            }
+            if column_type(&cast.field) == ColumnType::Stored(DataType::Oid)
+                && from.is_integer()
+                && !is_oid(&cast.expr, schema)
+            {
+                let mut given = *cast.expr;
+                super::narrow_literal(&mut given);
+                return Ok(call(named(OID_OF)?, vec![given]));
+            }
             if let Some(function) = intervals::cast(&from, &to) {
                 return Ok(call(function, vec![*cast.expr]));
             }
@@ -151,6 +179,17 @@ fn enum_cast(cast: Cast, from: &ArrowType, of: EnumType, schema: &DFSchema) -> R
             Err(QueryError::refused("42846", message).into())
         }
     }
+}
+
+/// Whether a value is shown with blanks between its numbers.
+fn is_vector(value: &Expr, schema: &DFSchema) -> bool {
+    let field = value.to_field(schema);
+    field.is_ok_and(|(_, field)| matches!(answer_type(&field), ColumnType::Vector(_)))
+}
+
+fn is_oid(value: &Expr, schema: &DFSchema) -> bool {
+    let field = value.to_field(schema);
+    field.is_ok_and(|(_, field)| column_type(&field) == ColumnType::Stored(DataType::Oid))
 }
 
 /// A cast to a type of fewer digits.

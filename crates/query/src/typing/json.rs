@@ -1,15 +1,20 @@
 //! Operators that mean something else where one side is `jsonb`.
 
-use datafusion::common::{DFSchema, Result};
+use datafusion::arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::planner::{RawBinaryExpr, RawFieldAccessExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use onrush::DataType;
 
 use super::call;
-use crate::functions::{JSON_CONTAINS, JSON_JOINED, JSON_LIST, JSON_WITHOUT, JSONB_LIST, named};
-use crate::types::{ColumnType, column_type};
+use crate::error::QueryError;
+use crate::functions::{
+    JSON_CONTAINS, JSON_JOINED, JSON_LIST, JSON_SUBSCRIPT, JSON_WITHOUT, JSONB_LIST, named,
+    type_name,
+};
+use crate::types::{ColumnType, column_type, plain_type};
 
 /// `to_json(ARRAY[...])` of JSON, which an array does not know of its elements.
 pub(super) fn of_array(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
@@ -26,6 +31,33 @@ pub(super) fn of_array(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> 
         }
         _ => Ok(Expr::ScalarFunction(call)),
     }
+}
+
+/// A part of jsonb; none of what is something else.
+pub(super) fn subscript(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let (_, field) = access.expr.to_field(schema)?;
+    if column_type(&field) != ColumnType::Stored(DataType::Jsonb) {
+        return Ok(None);
+    }
+    let step = match &access.field_access {
+        GetFieldAccess::NamedStructField { name } => Expr::Literal(name.clone(), None),
+        GetFieldAccess::ListIndex { key } => (**key).clone(),
+        GetFieldAccess::ListRange { .. } => {
+            let message = "jsonb subscript does not support slices";
+            return Err(QueryError::refused("42804", message).into());
+        }
+    };
+    let own = step.get_type(schema)?;
+    let is_constant = matches!(&step, Expr::Literal(ScalarValue::Int64(Some(number)), _)
+        if i32::try_from(*number).is_ok());
+    let is_integer = is_constant || matches!(own, ArrowType::Int32 | ArrowType::Int16);
+    if !is_integer && !matches!(own, ArrowType::Utf8 | ArrowType::Null) {
+        let own = type_name(ColumnType::Stored(plain_type(&own)));
+        let hint = "jsonb subscript must be coercible to either integer or text.";
+        let error = QueryError::refused("42804", format!("subscript type {own} is not supported"));
+        return Err(error.hint(hint).into());
+    }
+    Ok(Some(call(named(JSON_SUBSCRIPT)?, vec![access.expr.clone(), step])))
 }
 
 /// The call of the function that the operator stands for.

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Op
 use onrush::{DataType, Numeric};
 
 use super::call;
+use crate::error::QueryError;
 use crate::functions::{
     decimal_sum, is_numeric_call, is_numeric_cast, limited, numeric_call, numeric_cast,
     numeric_sum, text_function, to_number,
@@ -187,6 +188,20 @@ pub(super) fn binary(mut binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> 
     }))
 }
 
+/// Refuses arrays of numbers that would be joined as numbers of one scale: PostgreSQL's keep their digits.
+fn check_elements(left: &ArrowType, right: &ArrowType) -> Result<()> {
+    let element = |own: &ArrowType| match own {
+        ArrowType::List(element) => element.data_type().clone(),
+        other => other.clone(),
+    };
+    let types = [element(left), element(right)];
+    if needs_widening(&types) && types[0] != types[1] {
+        let message = "joining arrays of numerics with other digits is not supported".to_owned();
+        return Err(QueryError::NotSupported { message }.into());
+    }
+    Ok(())
+}
+
 /// Whether a decimal has space for whatever an operator makes of values of so many digits.
 fn has_space(operator: Operator, left: (i16, i16), right: (i16, i16)) -> bool {
     let both = left.0.max(right.0) + left.1.max(right.1);
@@ -256,6 +271,11 @@ pub(super) fn function(mut known: ScalarFunction, schema: &DFSchema) -> Result<E
         return Ok(Expr::ScalarFunction(known));
     };
     let name = known.func.name().to_owned();
+    if let ("array_concat" | "array_append" | "array_prepend", [left, right]) =
+        (name.as_str(), types.as_slice())
+    {
+        check_elements(left, right)?;
+    }
     // What PostgreSQL has of numerics alone.
     let is_of_numerics = matches!(
         (name.as_str(), types.len()),

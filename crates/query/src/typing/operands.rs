@@ -6,7 +6,9 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::{call, narrow};
-use crate::functions::{LIBRARY_PATTERN, SIMILAR_PATTERN, library_pattern, named};
+use crate::functions::{
+    FOUND_BY_PATTERN, LIBRARY_PATTERN, SIMILAR_PATTERN, goes_back, library_pattern, named,
+};
 use crate::numeric::is_numeric;
 
 /// Gives both sides the types that they have in PostgreSQL.
@@ -29,6 +31,28 @@ pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
         timestamp_beside_interval(&mut binary.right, &left, schema);
     }
     Ok(())
+}
+
+/// An operator whose regular expression goes back, which is written out, as a function that follows it; none of
+/// any other.
+pub(super) fn by_way(binary: &BinaryExpr) -> Result<Option<Expr>> {
+    let (is_negated, letters) = match binary.op {
+        Operator::RegexMatch => (false, ""),
+        Operator::RegexIMatch => (false, "i"),
+        Operator::RegexNotMatch => (true, ""),
+        Operator::RegexNotIMatch => (true, "i"),
+        _ => return Ok(None),
+    };
+    let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*binary.right else {
+        return Ok(None);
+    };
+    if !goes_back(written)? {
+        return Ok(None);
+    }
+    let letters = Expr::Literal(ScalarValue::from(letters), None);
+    let given = vec![(*binary.left).clone(), (*binary.right).clone(), letters];
+    let found = call(named(FOUND_BY_PATTERN)?, given);
+    Ok(Some(if is_negated { Expr::Not(Box::new(found)) } else { found }))
 }
 
 /// A regular expression as the library has it. One of SIMILAR TO is so already.

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use onrush::{Row, Value};
+use onrush_query::clock::unix_micros;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::memory::Part;
@@ -17,7 +18,7 @@ use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Declared, RowStream, Step};
 use crate::session_objects::ShownCursor;
-use crate::sql::{FetchPlan, Movement, OutputColumn, unix_micros};
+use crate::sql::{FetchPlan, Movement, OutputColumn};
 use crate::values::Formats;
 
 /// Most cursors of one client.

@@ -43,12 +43,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Identity;
+use crate::clients;
 use crate::error::{Result, Severity, SqlError, state};
 use crate::execute::{Backend, RowStream, Step};
 use crate::listener::Shared;
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed, TransactionModes};
 use crate::values::{self, Formats};
-use crate::{clients, clock};
 use cursor::Cursors;
 pub(crate) use door::{Door, Peer, Proof};
 use extended::Prepared;
@@ -269,7 +269,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
     startup::welcome(&mut connection.wire, &connection.told, number, secret);
     connection.ready();
     let style = Arc::clone(&connection.backend.settings.style);
-    let Err(stop) = clock::scoped(style::scoped(style, connection.converse())).await else {
+    let Err(stop) = style::scoped(style, connection.converse()).await else {
         return Ok(());
     };
     tracing::debug!(number, "a client has gone");

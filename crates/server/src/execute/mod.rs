@@ -50,6 +50,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use onrush::{CommitToken, Database, Durability, Session, SessionClient, Transaction, Value};
+use onrush_query::clock;
 use onrush_query::{Client, QueryEngine};
 use pgwire::messages::response::TransactionStatus;
 use sqlparser::ast::DiscardObject;
@@ -67,7 +68,6 @@ pub(crate) use views::View;
 use crate::access::{Access, Identity};
 use crate::advisory::ClientLocks;
 use crate::clients::{Clients, Newcomer, Presence};
-use crate::clock;
 use crate::connection::Door;
 use crate::control::ClientControl;
 use crate::defaults::DatabaseDefaults;

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use onrush::{DataType, Database, Row, Snapshot, Value};
+use onrush_query::clock::now_micros;
 use onrush_query::{
     Client, ColumnType, QueryColumn, QueryEngine, RowValues, Rows, SessionSettings, Statement, Want,
 };
@@ -14,7 +15,6 @@ use tokio::runtime::Handle;
 use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::advisory::ClientLocks;
-use crate::clock::now_micros;
 use crate::control::ClientControl;
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;

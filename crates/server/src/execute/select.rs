@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use onrush::{Row, ScanOptions, Table, Value};
+use onrush_query::clock::{now_micros, statement_micros};
 
 use super::rows::Source;
 use super::transaction::Work;
 use super::{Answer, Backend, DATABASE, RowStream, VERSION, in_failed_transaction};
 use crate::access::Right;
-use crate::clock::{now_micros, statement_micros};
 use crate::error::{Result, SqlError};
 use crate::sequences::{Identity, ValueSource, next_named, source_named};
 use crate::sql::{

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 
 use onrush::{Error, RowLockOutcome, Session, Transaction};
+use onrush_query::clock;
 use self_cell::{MutBorrow, self_cell};
 use tokio::task::block_in_place;
 
 use super::{Answer, Backend, Plan};
-use crate::clock;
 use crate::error::{Result, SqlError, state};
 use crate::sequences::as_caller;
 use crate::sql::{Isolation, TransactionModes};

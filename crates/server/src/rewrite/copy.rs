@@ -9,11 +9,11 @@ use onrush::{
     ColumnDefinition, DefaultValue, Direction, Error, KeyStrategy, ROW_ID, Row, RowChange,
     ScanOptions, Snapshot, Table, TableDefinition, Transaction, Value,
 };
+use onrush_query::clock::now_micros;
 use onrush_query::{Place, RowValues};
 use sqlparser::ast::{Expr, SelectItem};
 
 use super::{Form, Rewrite};
-use crate::clock::now_micros;
 use crate::column_change::is_cast_when_assigned;
 use crate::error::{Result, SqlError, key_and_values, state};
 use crate::sql::ColumnChange;

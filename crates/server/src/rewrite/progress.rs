@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use onrush_query::clock::unix_micros;
 use parking_lot::Mutex;
-
-use crate::sql::unix_micros;
 
 /// What a rewrite is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

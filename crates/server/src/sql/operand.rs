@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use onrush::{DataType, Uuid, Value};
 use onrush_query::ColumnType;
+use onrush_query::clock::{now_micros, statement_micros};
 use onrush_query::style::now_as;
 use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
 
 use super::functions::{self, Function};
-use crate::clock::{now_micros, statement_micros};
 use crate::error::{Result, SqlError, state};
 use crate::values::{self, Formats, Wire};
 
@@ -259,12 +258,6 @@ pub(super) fn any_numeric(data_type: &ast::DataType) -> bool {
     use ast::DataType::{Dec, Decimal, Numeric};
     use ast::ExactNumberInfo::None;
     matches!(data_type, Numeric(None) | Decimal(None) | Dec(None))
-}
-
-/// The moment, in microseconds since 1970.
-pub(crate) fn unix_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A literal as a value of `target`.

@@ -13,7 +13,8 @@ use super::owner::{self, OwnerStatement};
 use super::setting::SettingChange;
 use super::storage::{self, StorageStatement};
 use super::{
-    conflict_words, like, limit_words, locking_words, schema_elements, sequence, unique_words, user,
+    conflict_words, frame_words, like, limit_words, locking_words, order_words, schema_elements,
+    sequence, subscript_words, unique_words, user, variadic_words,
 };
 use crate::error::{Result, SqlError};
 
@@ -68,6 +69,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
             continue;
         }
         limit_words::spell(tokens, start..end);
+        frame_words::spell(tokens, start..tokens.len() - behind);
+        order_words::spell(tokens, start..tokens.len() - behind);
+        variadic_words::spell(tokens, start..tokens.len() - behind);
+        subscript_words::spell(tokens, start..tokens.len() - behind);
         locking_words::spell(tokens, start..tokens.len() - behind);
         conflict_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;

@@ -1,12 +1,14 @@
 //! UPDATE and DELETE: of the row with a key, or of the rows that a query finds.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use onrush::{DefaultValue, Table, TableDefinition};
 use onrush_query::Place;
 use sqlparser::ast::{
-    self, AssignmentTarget, Delete, Expr, FromTable, Ident, SelectItem, TableFactor,
-    TableWithJoins, Update, UpdateTableFromKind, With,
+    self, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableFactor, TableWithJoins, Update,
+    UpdateTableFromKind, With,
 };
 
 use super::changed::{Changed, Through};
@@ -283,22 +285,21 @@ pub(super) fn assignments(
     parameters: &mut Parameters,
 ) -> Result<Vec<Assignment>> {
     let mut assignments: Vec<Assignment> = Vec::with_capacity(given.len());
-    for assignment in given {
-        let AssignmentTarget::ColumnName(name) = &assignment.target else {
-            return Err(SqlError::not_supported(assignment, "Set one column at a time."));
-        };
+    for (name, given) in one_by_one(given)? {
+        let (name, given) = (&*name, &*given);
         let column = plan::target_column(definition, name)?;
         if assignments.iter().any(|earlier| earlier.column == column) {
-            let message = format!("column {name} is set more than once");
-            return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
+            let name = &definition.columns()[column].name;
+            let message = format!("multiple assignments to same column \"{name}\"");
+            return Err(SqlError::new(state::SYNTAX_ERROR, message));
         }
         let data_type = definition.columns()[column].data_type;
-        let value = match excluded(&assignment.value) {
+        let value = match excluded(given) {
             Some(other) if is_upsert => NewValue::Excluded(definition.shown_column_index(&other)?),
-            _ => match Operand::if_simple(&assignment.value, data_type, parameters)? {
+            _ => match Operand::if_simple(given, data_type, parameters)? {
                 Some(operand) => NewValue::Given(operand),
                 None => {
-                    found.push(assignment.value.clone());
+                    found.push(given.clone());
                     NewValue::Found(found.len() - 1)
                 }
             },
@@ -317,6 +318,68 @@ pub(super) fn assignments(
         assignments.push(Assignment { column, value });
     }
     Ok(assignments)
+}
+
+/// The columns that are set, each with its value.
+fn one_by_one(given: &[ast::Assignment]) -> Result<Vec<(Cow<'_, ObjectName>, Cow<'_, Expr>)>> {
+    let mut all = Vec::with_capacity(given.len());
+    for ast::Assignment { target, value } in given {
+        match target {
+            AssignmentTarget::ColumnName(name) => {
+                all.push((Cow::Borrowed(name), Cow::Borrowed(value)));
+            }
+            AssignmentTarget::Tuple(names) => {
+                let values = values_of(value)?;
+                if values.len() != names.len() {
+                    let message = "number of columns does not match number of values";
+                    return Err(SqlError::new(state::SYNTAX_ERROR, message));
+                }
+                all.extend(names.iter().map(Cow::Borrowed).zip(values));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The values of several columns: of a row, or a query for each column.
+fn values_of(value: &Expr) -> Result<Vec<Cow<'_, Expr>>> {
+    let plain = |given: &FunctionArg| match given {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(Cow::Owned(value.clone())),
+        _ => None,
+    };
+    match value {
+        Expr::Tuple(values) => return Ok(values.iter().map(Cow::Borrowed).collect()),
+        Expr::Function(row) if row.name.to_string().eq_ignore_ascii_case("row") => {
+            if let FunctionArguments::List(list) = &row.args
+                && let Some(values) = list.args.iter().map(plain).collect()
+            {
+                return Ok(values);
+            }
+        }
+        Expr::Subquery(query) => {
+            if let SetExpr::Select(select) = &*query.body
+                && select.distinct.is_none()
+                && select.projection.iter().all(|item| {
+                    matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+                })
+            {
+                let of_item = |item: &SelectItem| {
+                    let mut query = query.clone();
+                    if let SetExpr::Select(select) = &mut *query.body {
+                        select.projection = vec![item.clone()];
+                    }
+                    Cow::Owned(Expr::Subquery(query))
+                };
+                return Ok(select.projection.iter().map(of_item).collect());
+            }
+            let hint = "Name its columns, or set one column at a time.";
+            return Err(SqlError::not_supported("SET (columns) = such a query", hint));
+        }
+        _ => {}
+    }
+    let message =
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+    Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message))
 }
 
 fn excluded(value: &Expr) -> Option<String> {

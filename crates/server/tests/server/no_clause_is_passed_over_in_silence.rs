@@ -33,7 +33,7 @@ const REFUSED: [(&str, &str); 80] = [
     ("DELETE FROM t WHERE id = 1 ORDER BY id", "ORDER BY"),
     ("UPDATE t AS x (p, q) SET a = 1 WHERE id = 1", "names for the columns"),
     ("DELETE FROM t AS x (p) WHERE id = 1", "names for the columns"),
-    ("UPDATE t SET (a, b) = (1, 'x') WHERE id = 1", "SET (columns)"),
+    ("UPDATE t SET (a, b) = (SELECT DISTINCT 1, 'x') WHERE id = 1", "SET (columns)"),
     ("WITH w AS (DELETE FROM u RETURNING *) INSERT INTO t DEFAULT VALUES", "DELETE"),
     ("WITH w AS (DELETE FROM u RETURNING *) UPDATE t SET a = 1 WHERE id = 1", "DELETE"),
     ("WITH w AS (DELETE FROM u RETURNING *) DELETE FROM t WHERE id = 1", "DELETE"),

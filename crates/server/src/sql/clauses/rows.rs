@@ -98,9 +98,7 @@ fn check_assignment(assignment: &Assignment) -> Result<()> {
     let Assignment { target, value: _is_taken } = assignment;
     match target {
         AssignmentTarget::ColumnName(_is_taken) => Ok(()),
-        AssignmentTarget::Tuple(_) => {
-            none(true, "SET (columns) = (values)", "Set one column at a time.")
-        }
+        AssignmentTarget::Tuple(_are_taken) => Ok(()),
     }
 }
 
