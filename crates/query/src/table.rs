@@ -70,7 +70,20 @@ impl StoredTable {
 
     /// The table as its rows are read, where it is another one.
     pub(crate) fn as_read(&self) -> Option<StoredTable> {
-        self.planned.is_some().then(|| StoredTable::new(self.table.clone(), self.columns.clone()))
+        self.planned.is_some().then(|| StoredTable {
+            constraints: self.constraints.clone(),
+            ..StoredTable::new(self.table.clone(), self.columns.clone())
+        })
+    }
+
+    /// The table without what says that no two rows have one key; none if there is nothing that says so.
+    pub(crate) fn without_key(&self) -> Option<StoredTable> {
+        let has_key = self.constraints.iter().next().is_some();
+        has_key.then(|| StoredTable {
+            constraints: Constraints::default(),
+            planned: self.planned.clone(),
+            ..StoredTable::new(self.table.clone(), self.columns.clone())
+        })
     }
 
     /// The filters, as conditions on columns.

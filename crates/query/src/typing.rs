@@ -251,7 +251,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
 /// Gives the expressions of a plan PostgreSQL's types.
 pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let told = parameters::told(&plan)?;
-    let typed = all_typed(plan, &told)?;
+    let typed = all_typed(sources::without_keys(plan)?, &told)?;
     // Constants that are columns of the answer; further inside nobody sees their type.
     let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
     let names = NamePreserver::new(&typed);
