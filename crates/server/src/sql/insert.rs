@@ -186,27 +186,31 @@ fn rows(
     Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
 }
 
-/// Texts in quotes have the types of their columns, where others in their place would be computed otherwise.
+/// Gives what stands in the place of one column of several rows one type: texts in quotes that of the column. Arrays of
+/// numbers with digits become texts, since the digits of each are its own.
 fn as_columns(target: &Target<'_>, values: &mut [Expr]) {
     for (value, column) in values.iter_mut().zip(&target.columns) {
         let data_type = target.definition.columns()[*column].data_type;
-        let is_text =
-            matches!(value, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
-        let name = match data_type {
-            DataType::Enum(of) => of.note(),
-            DataType::Array(_) => values::type_name(data_type),
+        let literal = match value {
+            Expr::Value(ValueWithSpan { value, .. }) => {
+                Some(matches!(value, Value::SingleQuotedString(_)))
+            }
+            _ => None,
+        };
+        let name = match (data_type, literal) {
+            (DataType::Array(DataType::Decimal { .. } | DataType::Numeric(_)), None) => {
+                "text".to_owned()
+            }
+            (DataType::Array(DataType::Decimal { .. } | DataType::Numeric(_)), _) => continue,
+            (DataType::Enum(of), Some(true)) => of.note(),
+            (DataType::Array(_), Some(true)) => values::type_name(data_type),
             _ => continue,
         };
         let dialect = OnrushDialect::new(name.len());
         let written = Parser::new(&dialect).try_with_sql(&name);
-        if let (true, Ok(data_type)) = (is_text, written.and_then(|mut it| it.parse_data_type())) {
-            *value = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(value.clone()),
-                data_type,
-                array: false,
-                format: None,
-            };
+        if let Ok(data_type) = written.and_then(|mut parser| parser.parse_data_type()) {
+            let (kind, expr) = (CastKind::Cast, Box::new(value.clone()));
+            *value = Expr::Cast { kind, expr, data_type, array: false, format: None };
         }
     }
 }

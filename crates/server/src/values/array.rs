@@ -71,6 +71,18 @@ pub(super) fn encode(written: &str, element: DataType, out: &mut BytesMut) -> Re
     Ok(())
 }
 
+/// An array as it is written in the default style, with elements as a column has them.
+pub(super) fn read_elements(written: &str, element: DataType) -> Result<String> {
+    let mut elements = Vec::new();
+    for text in read_array(written)? {
+        elements.push(match text {
+            Some(text) => Some(written_plainly(&read(element, &text)?)),
+            None => None,
+        });
+    }
+    Ok(write_array(elements.iter().map(Option::as_deref)))
+}
+
 /// The text of an array in binary form. `declared` is the type of the elements that the client has
 /// told before; the array says it again.
 pub(super) fn decode(bytes: &[u8], declared: &Type) -> Result<String> {

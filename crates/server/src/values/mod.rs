@@ -278,6 +278,9 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'_>> {
     if let DataType::Numeric(limits) = data_type {
         return numeric::read_any(written, limits);
     }
+    if let DataType::Array(element) = data_type {
+        return array::read_elements(written, *element).map(Value::from);
+    }
     Ok(onrush_query::read_text(data_type, written)?)
 }
 
