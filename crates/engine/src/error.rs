@@ -173,8 +173,8 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// Rows for a view. Your input.
-    #[error("{name} is a view, which has no rows; write to the tables that it reads")]
+    /// Rows for a view or a type. Your input.
+    #[error("{name} is a view or a type, which has no rows; write to the tables that have them")]
     IsView {
         /// Its name.
         name: String,

@@ -77,6 +77,15 @@ fn what_is_no_label_is_refused() {
 }
 
 #[test]
+fn a_type_takes_no_rows() {
+    let fixture = Fixture::in_memory();
+    let db = fixture.create();
+    people(&db);
+    let refused = db.session().unwrap().insert(&db.table("mood").unwrap(), &[1i64.into()]);
+    assert!(matches!(refused, Err(Error::IsView { .. })));
+}
+
+#[test]
 fn rows_and_entries_stay_when_labels_come_and_get_other_names() {
     for checkpoints in [false, true] {
         let fixture = Fixture::in_memory();

@@ -189,7 +189,9 @@ impl TableEntry {
             checks,
             defaults,
             generated,
-            takes_rows: definition.view().is_none() && definition.entries_of().is_none(),
+            takes_rows: definition.view().is_none()
+                && definition.labels().is_none()
+                && definition.entries_of().is_none(),
             is_indexed: !definition.indexes().is_empty(),
             has_foreign_keys: !definition.foreign_keys().is_empty(),
             is_linked: !definition.indexes().is_empty() || definition.is_linked(),
