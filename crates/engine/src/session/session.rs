@@ -132,8 +132,8 @@ impl Session {
     /// wanted, an empty slice for all defaults.
     ///
     /// # Errors
-    /// [`DuplicateKey`](Error::DuplicateKey); a value that does not fit; the errors of a commit
-    /// ([`OutcomeUnknown`](Error::OutcomeUnknown), [`DiskFull`](Error::DiskFull)). In all but
+    /// [`DuplicateKey`](crate::Error::DuplicateKey); a value that does not fit; the errors of a commit
+    /// ([`OutcomeUnknown`](crate::Error::OutcomeUnknown), [`DiskFull`](crate::Error::DiskFull)). In all but
     /// *outcome unknown* the row is not there.
     #[inline]
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
@@ -179,13 +179,13 @@ impl Session {
     /// let rows = [[1i64.into(), "one".into()], [2i64.into(), "two".into()]];
     /// session.insert_many(&notes, rows.iter().map(|row| &row[..]))?;
     /// let again = session.insert_many(&notes, [&[3i64.into(), Value::Null][..], &rows[0]]);
-    /// assert!(matches!(again, Err(Error::DuplicateKey { .. })));
+    /// assert!(matches!(again, Err(crate::Error::DuplicateKey { .. })));
     /// assert_eq!(session.scan(&notes, &ScanOptions::default())?.count(), 2); // not even row 3
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// As [`insert`](Self::insert); [`TransactionTooLarge`](Error::TransactionTooLarge).
+    /// As [`insert`](Self::insert); [`TransactionTooLarge`](crate::Error::TransactionTooLarge).
     pub fn insert_many<'v>(
         &mut self,
         table: &Table,
