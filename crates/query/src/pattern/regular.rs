@@ -210,8 +210,9 @@ impl Writer<'_> {
         if is_lazy {
             self.made.pattern.push('?');
         }
-        self.made.choices += usize::from(may_differ);
-        self.made.lazy += usize::from(may_differ && is_lazy);
+        // A lazy count makes what it counts lazy, too, however often that is.
+        self.made.choices += usize::from(may_differ || is_lazy);
+        self.made.lazy += usize::from(is_lazy);
     }
 
     /// What stands behind a backslash, outside of a class.
