@@ -74,6 +74,11 @@ pub(crate) fn key_name(table: &TableDefinition) -> Option<String> {
     table.row_id().is_none().then(own)
 }
 
+/// Whether the primary key of a table has this name.
+pub(crate) fn has_key_named(table: &TableDefinition, name: &str) -> bool {
+    key_name(table).is_some_and(|key| key == name)
+}
+
 /// The name of the primary key of a table whose key was not given one.
 pub(crate) fn made_up_key_name(table: &str) -> String {
     made_up::name(own_name(table), None, KEY)

@@ -167,7 +167,7 @@ impl Seen {
         let (schema, own) = schemas::parts(key);
         self.tables().into_iter().find(|table| {
             schemas::parts(table.name()).0 == schema
-                && schemas::key_name(table.definition()).is_some_and(|key| key == own)
+                && schemas::has_key_named(table.definition(), own)
         })
     }
 

@@ -167,7 +167,12 @@ fn at_path(given: &Given<'_>, as_text: bool) -> Result<Value<'static>> {
 }
 
 fn type_of(given: &Given<'_>) -> Result<Value<'static>> {
-    Ok(match read(given, 0)? {
+    Ok(json_type_name(&read(given, 0)?).into())
+}
+
+/// What PostgreSQL calls the type of a value.
+pub(crate) fn json_type_name(value: &Json) -> &'static str {
+    match value {
         Json::Null => "null",
         Json::Bool(_) => "boolean",
         Json::Number(_) => "number",
@@ -175,7 +180,6 @@ fn type_of(given: &Given<'_>) -> Result<Value<'static>> {
         Json::Array(_) => "array",
         Json::Object(_) => "object",
     }
-    .into())
 }
 
 fn length(given: &Given<'_>) -> Result<Value<'static>> {

@@ -77,7 +77,7 @@ pub(crate) use json_changes::{JSON_SUBSCRIPT, JSON_WITHOUT_PATH};
 pub(crate) use json_parts::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_CONTAINS, JSON_HAS_ALL, JSON_HAS_ANY, JSON_HAS_KEY,
     JSON_ITEMS, JSON_ITEMS_TEXT, JSON_JOINED, JSON_KEYS, JSON_WITHOUT, JSONB_ITEMS,
-    JSONB_ITEMS_TEXT,
+    JSONB_ITEMS_TEXT, json_type_name,
 };
 pub(crate) use json_paths::{JSON_PATH_FINDS, JSON_PATH_HOLDS, JSON_PATH_ITEMS};
 pub(crate) use json_values::{

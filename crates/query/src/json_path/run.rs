@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use super::{Comparison, JsonPath, Predicate, Step};
 use crate::error::QueryError;
+use crate::functions::json_type_name;
 use crate::numeric::of_text;
 
 /// Why nothing more is found.
@@ -178,7 +179,7 @@ impl Run<'_> {
                     }
                 }
             }
-            (Step::Type, _) => self.steps(rest, &Json::from(type_of(item)), at, found),
+            (Step::Type, _) => self.steps(rest, &Json::from(json_type_name(item)), at, found),
             (Step::Size, Json::Array(items)) => {
                 self.steps(rest, &Json::from(items.len()), at, found)
             }
@@ -387,17 +388,6 @@ fn known<T>(found: Result<T>) -> Result<Option<T>> {
         Ok(found) => Ok(Some(found)),
         Err(Fault::Soft(_)) => Ok(None),
         Err(hard) => Err(hard),
-    }
-}
-
-fn type_of(item: &Json) -> &'static str {
-    match item {
-        Json::Null => "null",
-        Json::Bool(_) => "boolean",
-        Json::Number(_) => "number",
-        Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
     }
 }
 

@@ -50,7 +50,7 @@ fn key_constraint(table: &Table, name: &str) -> Option<Place> {
         Some(index) => {
             index.is_constraint.then(|| comments::key_constraint_place(table, Some(index)))
         }
-        None if schemas::key_name(table.definition()).is_some_and(|key| key == name) => {
+        None if schemas::has_key_named(table.definition(), name) => {
             Some(comments::key_constraint_place(table, None))
         }
         None => None,

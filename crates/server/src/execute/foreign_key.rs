@@ -168,7 +168,7 @@ fn has_constraint(table: &Table, name: &str) -> bool {
     is_check
         || definition.foreign_key_position(name).is_ok()
         || super::index::constraint_named(table, name).is_some()
-        || schemas::key_name(definition).is_some_and(|key| key == name)
+        || schemas::has_key_named(definition, name)
 }
 
 /// What an ALTER TABLE changes of foreign keys.

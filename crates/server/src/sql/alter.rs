@@ -145,9 +145,8 @@ fn key_change(
 
 /// Whether the primary key of a table has this name.
 fn is_key(planner: &Planner<'_>, table: &str, constraint: &str) -> bool {
-    let known = planner.seen.table(table).ok();
-    let key = known.and_then(|known| schemas::key_name(known.definition()));
-    key.is_some_and(|key| key == constraint)
+    let known = planner.seen.table(table);
+    known.is_ok_and(|known| schemas::has_key_named(known.definition(), constraint))
 }
 
 /// Plans an ALTER TABLE ... SET SCHEMA, whose schema stands where a new name would.

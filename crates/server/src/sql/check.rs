@@ -87,8 +87,7 @@ impl NewCheck {
 }
 
 fn is_taken(table: &TableDefinition, taken: &[CheckConstraint], name: &str) -> bool {
-    schemas::key_name(table).is_some_and(|key| key == name)
-        || taken.iter().any(|check| check.name == name)
+    schemas::has_key_named(table, name) || taken.iter().any(|check| check.name == name)
 }
 
 /// Whether a condition has parts of a timestamp with a zone, or makes another type of one.

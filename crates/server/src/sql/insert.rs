@@ -347,7 +347,7 @@ fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Res
             if let Some(found) = conflict_words::arbiter(definition, &name) {
                 return found;
             }
-            if schemas::key_name(definition).is_some_and(|key| key == name) {
+            if schemas::has_key_named(definition, &name) {
                 return Ok(Arbiter::Key);
             }
             let is_it = |index: &IndexDefinition| {

@@ -396,7 +396,7 @@ fn check_statistics(table: &onrush::Table, index: &str, given: &StorageStatement
 fn has_index(table: &onrush::Table, name: &str) -> bool {
     let definition = table.definition();
     definition.indexes().iter().any(|index| schemas::own_name(&index.name) == name)
-        || schemas::key_name(definition).is_some_and(|key| key == name)
+        || schemas::has_key_named(definition, name)
 }
 
 fn check_has_index(table: &onrush::Table, index: &str) -> Result<()> {
