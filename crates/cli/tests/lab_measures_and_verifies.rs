@@ -11,8 +11,17 @@ use common::load::Load;
 /// A load that is still going on when somebody looks at it, and for which any disk has space: one session
 /// that waits for a sync a row.
 #[cfg(unix)]
-const LONG_LOAD: [&str; 7] =
-    ["--rows", "1m", "--sessions", "1", "--durability", "durable", "--no-verify"];
+const LONG_LOAD: [&str; 9] = [
+    "--rows",
+    "1m",
+    "--sessions",
+    "1",
+    "--durability",
+    "durable",
+    "--no-verify",
+    "--log-capacity",
+    "256m",
+];
 
 #[test]
 fn one_load_prints_one_json_object_and_leaves_nothing() {

@@ -35,7 +35,8 @@ fn to_attach_somebody_must_have_it_open() {
 #[test]
 fn the_process_that_has_it_open_is_asked() {
     let world = World::new();
-    let flags = ["--dir", "db", "--keep", "--rows", "1m", "--sessions", "1"];
+    let flags =
+        ["--dir", "db", "--keep", "--rows", "1m", "--sessions", "1", "--log-capacity", "256m"];
     let (load, _) = Load::start(&world, &flags, "inserting");
     let look = ["stats", "db", "--attach", "--seconds", "1", "--json"];
     let json: Value = serde_json::from_str(&world.ok(&look)).unwrap();

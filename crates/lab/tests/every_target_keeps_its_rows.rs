@@ -15,7 +15,9 @@ const EMBEDDED: &[&str] = match cfg!(feature = "rocksdb") {
 };
 
 fn small() -> Settings {
-    Settings::default().with(Setting::Sessions, 4).with(Setting::CacheBytes, 32 << 20)
+    let sizes = [(Setting::CacheBytes, 32 << 20), (Setting::LogCapacityBytes, 256 << 20)];
+    let settings = Settings::default().with(Setting::Sessions, 4);
+    sizes.into_iter().fold(settings, |settings, (setting, bytes)| settings.with(setting, bytes))
 }
 
 /// Preloads, loads and verifies; returns the rows found.

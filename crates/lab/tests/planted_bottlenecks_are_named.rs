@@ -121,7 +121,7 @@ fn sessions_that_meet_on_the_last_leaf_are_told_to_take_leaves_of_their_own() {
 fn busy_case(sessions: u32) -> (CaseOutcome, f64) {
     let settings = format!(
         "sessions = {sessions}\nrows = 1000000\ndurability = \"delayed\"\ncache_bytes = \"512MiB\"\n\
-         delayed_window_bytes = \"1GiB\"\ndelayed_window_ms = 60000"
+         log_capacity_bytes = \"1GiB\"\ndelayed_window_bytes = \"1GiB\"\ndelayed_window_ms = 60000"
     );
     let processors = std::thread::available_parallelism().unwrap().get() as f64;
     let run = || {
