@@ -66,6 +66,7 @@ mod text;
 mod timestamp;
 mod types;
 mod typing;
+mod unkeyed;
 mod values;
 mod view;
 

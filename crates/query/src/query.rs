@@ -13,7 +13,9 @@ use datafusion::common::{
 };
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::planner::{
+    ContextProvider, ExprPlanner, RelationPlanner, TypePlanner,
+};
 use datafusion::logical_expr::{
     AggregateUDF, EmptyRelation, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource,
     WindowUDF,
@@ -29,6 +31,7 @@ use crate::row_by_row::inside_of_calls;
 use crate::table::{MadeTable, StoredTable};
 use crate::types::{ColumnType, answer_type, column_type, field, planned_field};
 use crate::typing::{Types, with_constants, with_types};
+use crate::unkeyed::UnkeyedRelations;
 use crate::values::scalar;
 use crate::view::ViewSource;
 use crate::{nothing, scalar, series, syntax};
@@ -98,7 +101,7 @@ impl QueryEngine {
         relations: &dyn Relations,
         declared: &[Option<ColumnType>],
     ) -> Result<LogicalPlan> {
-        let names = Names { state: &self.state, relations };
+        let names = Names::new(&self.state, relations);
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
         let planner = SqlToRel::new_with_options(&names, options);
         let known = |column: &Option<ColumnType>| {
@@ -264,9 +267,20 @@ fn number_of(id: &str) -> Option<usize> {
 struct Names<'a> {
     state: &'a SessionState,
     relations: &'a dyn Relations,
+    planners: [Arc<dyn RelationPlanner>; 1],
+}
+
+impl<'a> Names<'a> {
+    fn new(state: &'a SessionState, relations: &'a dyn Relations) -> Names<'a> {
+        Names { state, relations, planners: [Arc::new(UnkeyedRelations::default())] }
+    }
 }
 
 impl ContextProvider for Names<'_> {
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.planners
+    }
+
     fn get_table_source(
         &self,
         name: TableReference,

@@ -35,6 +35,7 @@ use crate::functions::{TYPE_OF, numeric_call};
 use crate::numeric;
 use crate::text::read_text;
 use crate::types::{ColumnType, column_type, planned_field};
+use crate::unkeyed::without_keys;
 use crate::values::scalar;
 
 mod calls;
@@ -51,6 +52,7 @@ mod times;
 
 pub(crate) use keys::with_constants;
 use parameters::Told;
+pub(crate) use sources::of_source;
 pub use times::time_type;
 pub(crate) use times::{digits_of, fields_of_type};
 
@@ -251,7 +253,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
 /// Gives the expressions of a plan PostgreSQL's types.
 pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let told = parameters::told(&plan)?;
-    let typed = all_typed(sources::without_keys(plan)?, &told)?;
+    let typed = all_typed(without_keys(plan)?, &told)?;
     // Constants that are columns of the answer; further inside nobody sees their type.
     let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
     let names = NamePreserver::new(&typed);

@@ -42,6 +42,7 @@ mod text;
 mod times_tz;
 mod typed;
 mod types;
+mod unkeyed;
 mod uuid;
 mod wide;
 mod zoned;
@@ -103,6 +104,7 @@ pub(crate) use templates::to_number;
 pub(crate) use text::{parse_function, text_function};
 pub(crate) use times_tz::{date_at_time, time_as, time_tz_moved};
 pub(crate) use types::{TYPE_OF, type_name};
+pub(crate) use unkeyed::{kept_by_unkeyed, unkeyed};
 pub(crate) use wide::bigint_as_numeric;
 pub(crate) use zoned::ZonedCasts;
 

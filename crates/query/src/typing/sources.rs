@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
 use datafusion::logical_expr::{
@@ -31,47 +31,8 @@ pub(super) fn as_read(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// The plan with tables whose keys are not told, where rows of theirs may come several times with what is made of
-/// each: DataFusion takes the key to tell rows apart behind that, too, and leaves out groups, orders and joins.
-pub(super) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut makes_rows = false;
-    plan.apply_with_subqueries(|node| {
-        makes_rows |= match node {
-            LogicalPlan::Unnest(_) => true,
-            LogicalPlan::Join(join) => is_lateral(&join.left) || is_lateral(&join.right),
-            _ => false,
-        };
-        Ok(if makes_rows { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !makes_rows {
-        return Ok(plan);
-    }
-    let without_key = |node: LogicalPlan| {
-        let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
-        let Ok(provider) = source_as_provider(&scan.source) else {
-            return Ok(Transformed::no(node));
-        };
-        let own = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<StoredTable>();
-        match own.and_then(StoredTable::without_key) {
-            Some(table) => {
-                Ok(Transformed::yes(of_source(scan, provider_as_source(Arc::new(table)))?))
-            }
-            None => Ok(Transformed::no(node)),
-        }
-    };
-    plan.transform_up_with_subqueries(without_key).data()
-}
-
-/// Whether a side of a join depends on the other one.
-fn is_lateral(side: &LogicalPlan) -> bool {
-    match side {
-        LogicalPlan::SubqueryAlias(aliased) => is_lateral(&aliased.input),
-        other => matches!(other, LogicalPlan::Subquery(_)),
-    }
-}
-
 /// The same scan of another source.
-fn of_source(scan: &TableScan, source: Arc<dyn TableSource>) -> Result<LogicalPlan> {
+pub(crate) fn of_source(scan: &TableScan, source: Arc<dyn TableSource>) -> Result<LogicalPlan> {
     let built = TableScanBuilder::new(scan.table_name.clone(), source)
         .with_projection(scan.projection.clone())
         .with_filters(scan.filters.clone())
