@@ -7,8 +7,9 @@ mod common;
 
 use common::{Fixture, all_rows};
 use onrush::{
-    CheckProgress, ColumnDefinition, DataType, Database, EnumLabels, EnumType, Error, NewIndex,
-    NewLabel, OnlineOptions, Table, TableChange, TableDefinition, TypeError, Value,
+    CheckProgress, ColumnDefinition, DataType, Database, EnumLabels, EnumType, Error,
+    NewForeignKey, NewIndex, NewLabel, OnlineOptions, Table, TableChange, TableDefinition,
+    TypeError, Value,
 };
 
 fn mood(db: &Database) -> EnumType {
@@ -123,4 +124,24 @@ fn who_knows_the_labels_from_before_writes_no_more() {
     let before = people(&db);
     relabel(&db, mood(&db).labels().clone().renamed("ok", "well").unwrap());
     assert!(matches!(insert(&db, &before, "ok", None), Err(Error::TableChanged { .. })));
+}
+
+#[test]
+fn labels_of_two_types_do_not_reference_each_other() {
+    let fixture = Fixture::in_memory();
+    let db = fixture.create();
+    people(&db);
+    let labels = mood(&db).labels().clone();
+    db.create_table(TableDefinition::builder("weather").labels(labels).build().unwrap()).unwrap();
+    let weather = db.table("weather").unwrap();
+    let weather =
+        EnumType::new(weather.id(), weather.name(), weather.definition().labels().unwrap());
+    for (name, of) in [("days", weather), ("others", mood(&db))] {
+        let column = ColumnDefinition::new("feels", DataType::Enum(of));
+        db.create_table(TableDefinition::builder(name).column(column).build().unwrap()).unwrap();
+    }
+    let references = NewForeignKey::new("feels", ["feels"], "people");
+    let refused = db.add_foreign_key("days", &references).map(drop).unwrap_err();
+    assert!(matches!(refused, Error::ReferenceTypes { .. }), "{refused}");
+    db.add_foreign_key("others", &references).unwrap();
 }

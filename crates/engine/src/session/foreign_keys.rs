@@ -463,6 +463,10 @@ fn is_comparable(one: DataType, other: DataType) -> bool {
     let is_integer =
         |data_type| matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64);
     let is_text = |data_type| matches!(data_type, DataType::Varchar(_) | DataType::Text);
+    if let (DataType::Enum(one), DataType::Enum(other)) = (one, other) {
+        // Labels of two types may share their codes, and mean nothing to each other.
+        return one.id() == other.id();
+    }
     std::mem::discriminant(&one) == std::mem::discriminant(&other)
         || is_integer(one) && is_integer(other)
         || is_text(one) && is_text(other)

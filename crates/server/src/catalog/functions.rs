@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onrush::{Database, Table, Value};
-use onrush_query::{Client, SystemFunction, write_array};
+use onrush_query::{Client, QueryError, SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
 use super::{indexes, names, text_functions};
@@ -12,7 +12,7 @@ use crate::execute::seen_by;
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Sequences;
-use crate::sql::Lookup;
+use crate::sql::{Lookup, written_name};
 
 /// All of them, for one database.
 pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<SystemFunction> {
@@ -151,14 +151,14 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                 seen_name(&seen, client, &table, index).into()
             }
         }),
-        SystemFunction::of_client("regclass_oid", INT8, move |client, given| {
+        SystemFunction::fallible_of_client("regclass_oid", INT8, move |client, given| {
             let name = match given.first() {
                 Some(Value::Text(name)) => name,
-                Some(number) => return number.as_i64().map_or(Value::Null, Value::Int64),
-                None => return Value::Null,
+                Some(number) => return Ok(number.as_i64().map_or(Value::Null, Value::Int64)),
+                None => return Ok(Value::Null),
             };
             if let Ok(oid) = name.parse::<i64>() {
-                return Value::Int64(oid);
+                return Ok(Value::Int64(oid));
             }
             let seen = seen_by(client, &known);
             let lookup = Lookup { seen: &seen, path: &client.schemas() };
@@ -172,12 +172,22 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
                 let identity = lookup.written_identity(name)?;
                 Some(i64::from(names::identity_oid(&identity)))
             };
-            let of_catalogue = || names::catalogue_oid(name.trim_start_matches("pg_catalog."));
-            table
-                .or_else(index)
-                .or_else(identity)
-                .or_else(of_catalogue)
-                .map_or(Value::Null, Value::Int64)
+            let of_catalogue = name.trim_start_matches("pg_catalog.");
+            let found = table.or_else(index).or_else(identity);
+            match found.or_else(|| names::catalogue_oid(of_catalogue)) {
+                Some(oid) => Ok(Value::Int64(oid)),
+                // Tools ask for what is of catalogues that are not here, and there is nothing of them.
+                None if ["pg_", "information_schema."]
+                    .iter()
+                    .any(|it| of_catalogue.starts_with(it)) =>
+                {
+                    Ok(Value::Null)
+                }
+                None => {
+                    let message = format!("relation \"{}\" does not exist", written_name(name));
+                    Err(QueryError::refused("42P01", message))
+                }
+            }
         }),
         // By its name, as a regclass is seen.
         SystemFunction::of_client("to_regclass", TEXT, move |client, given| {

@@ -277,7 +277,7 @@ fn change(
         }
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             let (from, to) =
-                (names::own_column(old_column_name)?, names::own_column(new_column_name)?);
+                (names::own_column(old_column_name)?, names::new_column(new_column_name)?);
             one(Change::Other(TableChange::RenameColumn { from, to }), false)
         }
         AlterTableOperation::AlterColumn { column_name, op } => {

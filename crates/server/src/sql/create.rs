@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{
-    ColumnDefinition, DataType, DefaultValue, KeyStrategy, TableBuilder, TableDefinition,
-};
+use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
 use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs,
@@ -17,10 +15,11 @@ use super::foreign_key::ForeignKeyPlan;
 use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::sequence::{self, IdentitySource, SequenceOptions};
-use super::{Planner, like, names, unique_words};
+use super::{Planner, column_options, like, names, unique_words};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
+use crate::rewrite::has_key_already;
 use crate::{made_up, schemas};
 
 /// What `WITH (...)` says.
@@ -167,13 +166,7 @@ pub(super) fn plan(
     let mut key: Option<NewKey> = None;
     let mut set_key = |new: NewKey| match key.replace(new) {
         None => Ok(()),
-        Some(_) => Err(SqlError::new(
-            state::INVALID_TABLE_DEFINITION,
-            format!(
-                "multiple primary keys for table {:?} are not allowed",
-                schemas::own_name(&name)
-            ),
-        )),
+        Some(_) => Err(has_key_already(&name)),
     };
     let mut builder = TableDefinition::builder(&name);
     let (mut checks, mut indexes) = (Vec::new(), Vec::new());
@@ -320,12 +313,13 @@ pub(super) fn column_of(
     column: &ColumnDef,
     is_strict: bool,
 ) -> Result<Column> {
-    let name = names::own_column(&column.name)?;
+    let name = names::new_column(&column.name)?;
     let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
     let (data_type, is_serial) = match serial_type(&column.data_type) {
         Some(data_type) => (data_type, true),
         None => (data_type(&format!("column {name}"), &column.data_type)?, false),
     };
+    column_options::check(table, &name, &column.options, is_serial)?;
     let mut definition = ColumnDefinition::new(&name, data_type);
     if is_serial {
         definition = definition.not_null().default_key(identity);
@@ -341,7 +335,9 @@ pub(super) fn column_of(
             ColumnOption::PrimaryKey(primary) => {
                 let own = primary.name.as_ref().or(option.name.as_ref());
                 let name = own.map(names::identifier);
-                key = Some(NewKey { name, columns: vec![definition.name.clone()] });
+                if key.replace(NewKey { name, columns: vec![definition.name.clone()] }).is_some() {
+                    return Err(has_key_already(table));
+                }
             }
             ColumnOption::Unique(unique) => {
                 let outer = option.name.as_ref();
@@ -394,16 +390,6 @@ pub(super) fn column_of(
                 ));
             }
         }
-    }
-    let is_identity = its_sequence.is_some()
-        || matches!(definition.default, DefaultValue::Key(KeyStrategy::Identity { .. }));
-    if generated.is_some() && (is_identity || definition.default != DefaultValue::None) {
-        let other = if is_identity { "identity" } else { "default" };
-        let own = schemas::own_name(table);
-        let message = format!(
-            "both {other} and generation expression specified for column {name:?} of table {own:?}"
-        );
-        return Err(SqlError::new(state::SYNTAX_ERROR, message));
     }
     let sequence = its_sequence;
     Ok(Column { definition, key, checks, indexes, foreign_keys, sequence, generated })

@@ -94,6 +94,7 @@ pub(super) fn select_into(
 }
 
 fn column_of(name: &str, column: &OutputColumn) -> Result<ColumnDefinition> {
+    names::check_new_column(name)?;
     let data_type = column.column_type.in_table().ok_or_else(|| {
         SqlError::not_supported(
             format!("the type {} of column {name}", values::name_of(column.column_type)),

@@ -91,6 +91,22 @@ pub(super) fn own_column(name: &Ident) -> Result<String> {
     Err(SqlError::new(state::RESERVED_NAME, message))
 }
 
+/// The name of a new column of a table.
+pub(super) fn new_column(name: &Ident) -> Result<String> {
+    let name = own_column(name)?;
+    check_new_column(&name)?;
+    Ok(name)
+}
+
+/// Refuses a name that PostgreSQL gives to what it keeps beside each row.
+pub(super) fn check_new_column(name: &str) -> Result<()> {
+    if !matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax") {
+        return Ok(());
+    }
+    let message = format!("column name {name:?} conflicts with a system column name");
+    Err(SqlError::new(state::DUPLICATE_COLUMN, message))
+}
+
 /// A view of the system is where a table of the database is wanted.
 pub(super) fn not_changed(view: &str) -> SqlError {
     let message = format!("onrush.{view} is a view of the system and cannot be changed");

@@ -71,6 +71,12 @@ fn object_name(text: &str) -> Option<ObjectName> {
     parser.parse_object_name(false).ok()
 }
 
+/// The name that a text means, as messages have it.
+pub(crate) fn written_name(text: &str) -> String {
+    let parts = object_name(text).and_then(|name| names::parts(&name).ok());
+    parts.map_or_else(|| text.to_owned(), |parts| parts.join("."))
+}
+
 impl<'b> Lookup<'b> {
     /// The engine's name of the table that a text means, as `'s.t'::regclass` has it.
     pub(crate) fn written(&self, text: &str) -> Option<String> {

@@ -65,7 +65,7 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateView) -> Result<De
         or_replace,
         materialized,
         secure,
-        name,
+        name: written,
         name_before_not_exists: _of_it,
         columns,
         query,
@@ -105,17 +105,14 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateView) -> Result<De
     }
     check_query(query)?;
     let kind = if *temporary { Kind::Temporary } else { Kind::Logged };
-    let (name, kind) = create::place(planner, name, kind)?;
+    let (name, kind) = create::place(planner, written, kind)?;
     let stored::Stored { text, sources } = stored::stored(planner, query)?;
     let given: Vec<String> =
         columns.iter().map(|column| names::own_column(&column.name)).collect::<Result<_>>()?;
     let reads_temporary = || sources.iter().any(|source| is_temporary(planner, source));
     let is_temporary = kind == Kind::Temporary || reads_temporary();
     let name = match is_temporary && !schemas::has_temporary(&name) {
-        true => {
-            let own = names::shown(schemas::own_name(&name));
-            create::place(planner, &ObjectName::from(vec![own]), Kind::Temporary)?.0
-        }
+        true => create::place(planner, written, Kind::Temporary)?.0,
         false => name,
     };
     let view = NewView {
