@@ -14,6 +14,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{FunctionRegistry, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
@@ -30,6 +32,7 @@ use crate::functions::{
 };
 use crate::in_turn::PartsInTurn;
 use crate::interrupt::Interest;
+use crate::join_order::{JoinOrder, SORTS};
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
 use crate::query::{Query, check_counts};
 use crate::row_by_row::{Setting, SubqueriesByRow, inside_of_calls, made_ready};
@@ -105,6 +108,7 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(GroupSets))
             .with_analyzer_rule(Arc::new(InputOrder))
             .with_analyzer_rule(Arc::new(SubqueriesByRow))
+            .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules());
         // DataFusion's own take all that has subscripts.
         builder.expr_planners().get_or_insert_default().insert(0, Arc::new(Subscripts));
@@ -174,9 +178,18 @@ impl Drop for QueryEngine {
     }
 }
 
+/// DataFusion's own rules, but for the one that takes columns out of ORDER BY that it takes for superfluous.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    rules.retain(|rule| rule.name() != EliminateDuplicatedExpr::new().name());
+    rules
+}
+
 /// DataFusion's own rules, once it is known how each table is read, and before its parts are put together.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
+    let sorts = rules.iter().position(|rule| rule.name() == SORTS);
+    rules.insert(sorts.unwrap_or_default(), Arc::new(JoinOrder));
     rules.insert(0, Arc::new(FirstRows));
     rules.push(Arc::new(PartsInTurn));
     rules

@@ -42,6 +42,7 @@ mod in_turn;
 mod interrupt;
 mod interval;
 mod interval_text;
+mod join_order;
 mod json_path;
 mod memory;
 mod nothing;

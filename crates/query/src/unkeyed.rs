@@ -1,13 +1,15 @@
-//! Keys behind rows that are made of rows: `unnest`, `generate_series` and LATERAL give a row several times, with what
-//! is made of it, and its key is one no longer. DataFusion takes it for one all the same, and leaves out columns of
-//! ORDER BY and GROUP BY, DISTINCT and outer joins, or adds columns to GROUP BY.
+//! Columns of which no two rows have the same: DataFusion leaves out columns of ORDER BY and GROUP BY, DISTINCT and outer
+//! joins where it takes some columns for a key of all. It does so too often: behind `unnest` and LATERAL, which give a
+//! row several times, and where the rows of a join are grouped by more than the key of one side. So a key serves the
+//! planning of GROUP BY, as in PostgreSQL, and is told no more after that; neither are the groups below others, or below
+//! rows that are made.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -19,8 +21,8 @@ use crate::functions::{kept_by_unkeyed, unkeyed};
 use crate::table::StoredTable;
 use crate::typing::of_source;
 
-/// Plans what stands in FROM so that it tells no key where rows are made in it: GROUP BY looks for keys while a
-/// statement is planned.
+/// Plans what stands in FROM so that queries there tell no key: GROUP BY looks for keys while a statement is planned, and
+/// those of tables alone suffice for it.
 #[derive(Debug, Default)]
 pub(crate) struct UnkeyedRelations {
     /// The planner of statements has been asked for the relation that comes next, and will ask here again.
@@ -39,43 +41,43 @@ impl RelationPlanner for UnkeyedRelations {
         self.is_asking.store(true, Ordering::Relaxed);
         let plan = context.plan(relation)?;
         let has_key = !plan.schema().functional_dependencies().is_empty();
-        let plan =
-            match has_key && plan.exists(|node| Ok(matches!(node, LogicalPlan::Unnest(_))))? {
-                true => unkeyed_columns(&plan)?,
-                false => plan,
-            };
+        let plan = match has_key && !is_of_tables(&plan) {
+            true => unkeyed_columns(&plan)?,
+            false => plan,
+        };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
 
-/// The plan without keys, where rows of what has one may come several times with what is made of each: DataFusion
-/// takes the key to tell rows apart behind that, too, and leaves out groups, orders and joins. Tables do not tell their
-/// keys, and the columns that rows are made beside are no longer those of the groups below.
-pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut makes_rows = false;
-    plan.apply_with_subqueries(|node| {
-        makes_rows |= match node {
-            LogicalPlan::Unnest(_) => true,
-            LogicalPlan::Join(join) => is_lateral(&join.left) || is_lateral(&join.right),
-            _ => false,
-        };
-        Ok(if makes_rows { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !makes_rows {
-        return Ok(plan);
+/// Whether it is a table, or a join.
+fn is_of_tables(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::SubqueryAlias(aliased) => is_of_tables(&aliased.input),
+        LogicalPlan::TableScan(_) | LogicalPlan::Join(_) => true,
+        _ => false,
     }
+}
+
+/// The plan of a statement, without what its relations tell of keys, and with groups that do not tell them either
+/// where others build on them.
+pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let without_key = |node: LogicalPlan| match node {
         LogicalPlan::TableScan(scan) => without_own_key(scan),
         LogicalPlan::Projection(projection) => Ok(keyed_again(projection)?),
-        LogicalPlan::Unnest(unnest) if has_groups(&unnest.input)? => {
-            let input = unkeyed_columns(&unnest.input)?;
-            let node = LogicalPlan::Unnest(unnest);
-            Ok(Transformed::yes(node.with_new_exprs(node.expressions(), vec![input])?))
-        }
         LogicalPlan::Join(mut join) if is_lateral(&join.right) && has_groups(&join.left)? => {
             join.left = Arc::new(unkeyed_columns(&join.left)?);
             Ok(Transformed::yes(LogicalPlan::Join(join)))
         }
+        LogicalPlan::Unnest(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::Window(_) => match node.inputs().as_slice() {
+            [input] if has_groups(input)? => {
+                let input = unkeyed_columns(input)?;
+                Ok(Transformed::yes(node.with_new_exprs(node.expressions(), vec![input])?))
+            }
+            _ => Ok(Transformed::no(node)),
+        },
         other => Ok(Transformed::no(other)),
     };
     plan.transform_up_with_subqueries(without_key).data()
