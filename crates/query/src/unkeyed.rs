@@ -1,8 +1,9 @@
-//! Columns of which no two rows have the same: DataFusion leaves out columns of ORDER BY and GROUP BY, DISTINCT and outer
-//! joins where it takes some columns for a key of all. It does so too often: behind `unnest` and LATERAL, which give a
-//! row several times, and where the rows of a join are grouped by more than the key of one side. So a key serves the
-//! planning of GROUP BY, as in PostgreSQL, and is told no more after that; neither are the groups below others, or below
-//! rows that are made.
+//! Columns of which no two rows have the same.
+//!
+//! DataFusion leaves out columns of ORDER BY and GROUP BY, DISTINCT and outer joins where it takes some columns for a key
+//! of all. It does so too often: behind `unnest` and LATERAL, which give a row several times, and where the rows of a
+//! join are grouped by more than the key of one side. So a key serves the planning of GROUP BY, as in PostgreSQL, and is
+//! told no more after that. Neither do groups tell that they are keys to groups above, or to rows made of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
