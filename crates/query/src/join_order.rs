@@ -3,10 +3,15 @@
 //! A join by hash or by loop reads one side whole, and gives its rows anew for each row of the other side, so that the
 //! join comes in the other side's order. DataFusion also takes its rows to come in the order of the side that was read
 //! whole, wherever rows of the other are equal, which is wrong where several are. So that side tells no order.
+//!
+//! Behind `unnest` it finds the columns of an order, and of how rows are shared out, by their names. Where two columns
+//! have one name, what is below tells neither.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -14,9 +19,10 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    SendableRecordBatchStream, replace_children_if_necessary,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties, SendableRecordBatchStream, replace_children_if_necessary,
 };
 
 /// The name of DataFusion's rule that sorts what is not in the order that is wanted; this one comes before it.
@@ -34,14 +40,17 @@ impl PhysicalOptimizerRule for JoinOrder {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             let reads_first_whole = node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
-            match node.children().as_slice() {
+            let children = match node.children().as_slice() {
                 [whole, other] if reads_first_whole && whole.output_ordering().is_some() => {
-                    let whole: Arc<dyn ExecutionPlan> = Arc::new(Unordered::new(Arc::clone(whole)));
-                    let children = vec![whole, Arc::clone(other)];
-                    Ok(Transformed::yes(replace_children_if_necessary(node, children)?))
+                    let whole = Unordered::new(Arc::clone(whole), Hidden::Order);
+                    vec![Arc::new(whole) as Arc<dyn ExecutionPlan>, Arc::clone(other)]
                 }
-                _ => Ok(Transformed::no(node)),
-            }
+                [input] if node.is::<UnnestExec>() && has_one_name_twice(&input.schema()) => {
+                    vec![Arc::new(Unordered::new(Arc::clone(input), Hidden::OrderAndShares)) as _]
+                }
+                _ => return Ok(Transformed::no(node)),
+            };
+            Ok(Transformed::yes(replace_children_if_necessary(node, children)?))
         })
         .data()
     }
@@ -55,19 +64,36 @@ impl PhysicalOptimizerRule for JoinOrder {
     }
 }
 
+fn has_one_name_twice(schema: &Schema) -> bool {
+    let mut names = HashSet::new();
+    !schema.fields().iter().all(|field| names.insert(field.name()))
+}
+
+/// What is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hidden {
+    Order,
+    /// By which columns rows are shared out, too.
+    OrderAndShares,
+}
+
 /// The rows of a plan, in an order that is not told.
 #[derive(Debug)]
 struct Unordered {
     input: Arc<dyn ExecutionPlan>,
+    hidden: Hidden,
     properties: Arc<PlanProperties>,
 }
 
 impl Unordered {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Unordered {
-        let properties = input.properties().as_ref().clone();
+    fn new(input: Arc<dyn ExecutionPlan>, hidden: Hidden) -> Unordered {
         let without_order = EquivalenceProperties::new(input.schema());
-        let properties = Arc::new(properties.with_eq_properties(without_order));
-        Unordered { input, properties }
+        let mut properties = input.properties().as_ref().clone().with_eq_properties(without_order);
+        if hidden == Hidden::OrderAndShares {
+            let parts = properties.partitioning.partition_count();
+            properties = properties.with_partitioning(Partitioning::UnknownPartitioning(parts));
+        }
+        Unordered { input, hidden, properties: Arc::new(properties) }
     }
 }
 
@@ -106,7 +132,7 @@ impl ExecutionPlan for Unordered {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Arc::new(Unordered::new(input)))
+        Ok(Arc::new(Unordered::new(input, self.hidden)))
     }
 
     fn execute(

@@ -1,9 +1,9 @@
 //! Columns of which no two rows have the same.
 //!
-//! DataFusion leaves out columns of ORDER BY and GROUP BY, DISTINCT and outer joins where it takes some columns for a key
-//! of all. It does so too often: behind `unnest` and LATERAL, which give a row several times, and where the rows of a
-//! join are grouped by more than the key of one side. So a key serves the planning of GROUP BY, as in PostgreSQL, and is
-//! told no more after that. Neither do groups tell that they are keys to groups above, or to rows made of them.
+//! DataFusion leaves out columns of ORDER BY and GROUP BY, DISTINCT and outer joins where it takes some columns for a
+//! key of all. It does so too often: behind `unnest` and LATERAL, which give a row several times, and where the rows of
+//! a join are grouped by more than the key of one side. So a key serves the planning of GROUP BY, as in PostgreSQL, and
+//! is told no more after that. Neither do groups tell that they are keys to groups above, or to rows made of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,8 @@ use crate::functions::{kept_by_unkeyed, unkeyed};
 use crate::table::StoredTable;
 use crate::typing::of_source;
 
-/// Plans what stands in FROM so that queries there tell no key: GROUP BY looks for keys while a statement is planned, and
-/// those of tables alone suffice for it.
+/// Plans what stands in FROM so that queries there tell no key: GROUP BY looks for keys while a statement is planned,
+/// and those of tables alone suffice for it.
 #[derive(Debug, Default)]
 pub(crate) struct UnkeyedRelations {
     /// The planner of statements has been asked for the relation that comes next, and will ask here again.
