@@ -20,7 +20,7 @@ const LONG_LOAD: [&str; 9] = [
     "durable",
     "--no-verify",
     "--log-capacity",
-    "256m",
+    "768m",
 ];
 
 #[test]

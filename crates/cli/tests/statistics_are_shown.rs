@@ -36,7 +36,7 @@ fn to_attach_somebody_must_have_it_open() {
 fn the_process_that_has_it_open_is_asked() {
     let world = World::new();
     let flags =
-        ["--dir", "db", "--keep", "--rows", "1m", "--sessions", "1", "--log-capacity", "256m"];
+        ["--dir", "db", "--keep", "--rows", "1m", "--sessions", "1", "--log-capacity", "768m"];
     let (load, _) = Load::start(&world, &flags, "inserting");
     let look = ["stats", "db", "--attach", "--seconds", "1", "--json"];
     let json: Value = serde_json::from_str(&world.ok(&look)).unwrap();

@@ -138,7 +138,10 @@ fn labels_of_two_types_do_not_reference_each_other() {
         EnumType::new(weather.id(), weather.name(), weather.definition().labels().unwrap());
     for (name, of) in [("days", weather), ("others", mood(&db))] {
         let column = ColumnDefinition::new("feels", DataType::Enum(of));
-        db.create_table(TableDefinition::builder(name).column(column).build().unwrap()).unwrap();
+        db.create_table(
+            TableDefinition::builder(name).column(column).primary_key(["feels"]).build().unwrap(),
+        )
+        .unwrap();
     }
     let references = NewForeignKey::new("feels", ["feels"], "people");
     let refused = db.add_foreign_key("days", &references).map(drop).unwrap_err();
