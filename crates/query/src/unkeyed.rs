@@ -64,7 +64,7 @@ fn is_of_tables(plan: &LogicalPlan) -> bool {
 pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     let without_key = |node: LogicalPlan| match node {
         LogicalPlan::TableScan(scan) => without_own_key(scan),
-        LogicalPlan::Projection(projection) => Ok(keyed_again(projection)?),
+        LogicalPlan::Projection(projection) => keyed_again(projection),
         LogicalPlan::Join(mut join) if is_lateral(&join.right) && has_groups(&join.left)? => {
             join.left = Arc::new(unkeyed_columns(&join.left)?);
             Ok(Transformed::yes(LogicalPlan::Join(join)))
