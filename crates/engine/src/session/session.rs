@@ -179,7 +179,7 @@ impl Session {
     /// let rows = [[1i64.into(), "one".into()], [2i64.into(), "two".into()]];
     /// session.insert_many(&notes, rows.iter().map(|row| &row[..]))?;
     /// let again = session.insert_many(&notes, [&[3i64.into(), Value::Null][..], &rows[0]]);
-    /// assert!(matches!(again, Err(crate::Error::DuplicateKey { .. })));
+    /// assert!(matches!(again, Err(onrush::Error::DuplicateKey { .. })));
     /// assert_eq!(session.scan(&notes, &ScanOptions::default())?.count(), 2); // not even row 3
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
