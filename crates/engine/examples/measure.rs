@@ -8,6 +8,7 @@
 //! indexes of a column of random uuids, which the table then has, with 0, too; `REFERENCES` 1: a column of the table
 //! references the one row of another table; 0: the column references nothing.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
@@ -83,9 +84,11 @@ fn main() {
         table = db.add_foreign_key("big", &foreign_key).unwrap();
     }
     let barrier = Arc::new(std::sync::Barrier::new(threads as usize + 1));
+    let processor_nanos = Arc::new(AtomicU64::new(0));
     let handles: Vec<_> = (0..threads)
         .map(|_| {
             let (db, table, barrier) = (db.clone(), table.clone(), barrier.clone());
+            let processor_nanos = Arc::clone(&processor_nanos);
             std::thread::spawn(move || {
                 if let Ok(tasks) = std::env::var("TASKS") {
                     return insert_by_tasks(
@@ -98,6 +101,7 @@ fn main() {
                 }
                 let mut session = db.session().unwrap();
                 barrier.wait();
+                let _processor_time = ProcessorTime::begin(&processor_nanos);
                 let batch: Option<u64> = std::env::var("BATCH").ok().map(|b| b.parse().unwrap());
                 let Some(batch) = batch else {
                     for _ in 0..rows / threads {
@@ -170,6 +174,11 @@ fn main() {
         rows as f64 / s.leaves as f64,
         s.log.longest_gap_micros
     );
+    // What the machine does beside it changes this less than the rate.
+    println!(
+        "processor time of the inserting threads {} ns/row",
+        processor_nanos.load(Relaxed) / rows
+    );
     if std::env::var("STATS").is_ok() {
         for c in Counter::ALL {
             println!("{} {}", c.name(), s.totals.counter(*c));
@@ -230,6 +239,30 @@ fn main() {
     drop(session);
     drop(db);
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// Adds the processor time of its thread to a sum when it ends.
+struct ProcessorTime<'a> {
+    sum: &'a AtomicU64,
+    began_at: u64,
+}
+
+impl ProcessorTime<'_> {
+    fn begin(sum: &AtomicU64) -> ProcessorTime<'_> {
+        ProcessorTime { sum, began_at: Self::now() }
+    }
+
+    /// In nanoseconds; 0 where the system does not tell.
+    fn now() -> u64 {
+        let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        told.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for ProcessorTime<'_> {
+    fn drop(&mut self) {
+        self.sum.fetch_add(Self::now() - self.began_at, Relaxed);
+    }
 }
 
 /// Inserts by many sessions in turn; each waits until its commit before is durable. Where the oldest one

@@ -68,6 +68,11 @@ pub(crate) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
+/// How many bytes [`push_varint`] takes for a number.
+fn varint_bytes(number: u64) -> usize {
+    (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// Reads what [`push_varint`] wrote and takes it off the front.
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
@@ -108,6 +113,24 @@ pub(crate) fn row_header(kind: RecordKind, object: ObjectId, key_bytes: usize, o
     out.push(kind as u8);
     push_varint(u64::from(object.number()), out);
     push_varint(key_bytes as u64, out);
+}
+
+/// Appends a row record with its length in front, as a group holds it.
+pub(crate) fn push_row(
+    kind: RecordKind,
+    object: ObjectId,
+    key: &[u8],
+    body: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let (number, key_bytes) = (u64::from(object.number()), key.len() as u64);
+    let bytes = 1 + varint_bytes(number) + varint_bytes(key_bytes) + key.len() + body.len();
+    push_varint(bytes as u64, out);
+    out.push(kind as u8);
+    push_varint(number, out);
+    push_varint(key_bytes, out);
+    out.extend_from_slice(key);
+    out.extend_from_slice(body);
 }
 
 /// A record as replay sees it.
@@ -240,10 +263,31 @@ fn read_row(payload: &[u8]) -> Option<RowRecord<'_>> {
 /// Starts a group: `records` are finished, each behind its length, definitions in front of rows. The
 /// group states how many there are and a checksum over all of them.
 pub(crate) fn group_header(count: usize, records: &[u8]) -> Vec<u8> {
-    let mut header = vec![RecordKind::Group as u8];
-    push_varint(count as u64, &mut header);
-    header.extend_from_slice(&crc32c::crc32c(records).to_le_bytes());
+    let mut header = Vec::with_capacity(GROUP_HEADER_BYTES_MAX);
+    begin_group(count, &mut header);
+    let checksum = header.len() - GROUP_CHECKSUM_BYTES;
+    header[checksum..].copy_from_slice(&crc32c::crc32c(records).to_le_bytes());
     header
+}
+
+const GROUP_CHECKSUM_BYTES: usize = 4;
+/// Kind, the longest count, checksum.
+const GROUP_HEADER_BYTES_MAX: usize = 1 + 10 + GROUP_CHECKSUM_BYTES;
+
+/// Starts a group of `count` records that will stand behind it, with space for their checksum, which
+/// [`end_group`] fills in. Returns where they begin.
+pub(crate) fn begin_group(count: usize, out: &mut Vec<u8>) -> usize {
+    out.push(RecordKind::Group as u8);
+    push_varint(count as u64, out);
+    out.extend_from_slice(&[0; GROUP_CHECKSUM_BYTES]);
+    out.len()
+}
+
+/// The records that begin at `records` are all there.
+pub(crate) fn end_group(group: &mut [u8], records: usize) {
+    let (header, records) = group.split_at_mut(records);
+    let checksum = header.len() - GROUP_CHECKSUM_BYTES;
+    header[checksum..].copy_from_slice(&crc32c::crc32c(records).to_le_bytes());
 }
 
 /// The records of a group, none of which is a group, if count and checksum are right.

@@ -21,15 +21,16 @@ pub(crate) const fn header_bytes(payload_bytes: usize) -> usize {
 /// The frame header, in the first bytes of the array.
 #[inline]
 pub(crate) fn encode(payload_bytes: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
-    let mut header = [0; HEADER_BYTES_MAX];
     let count = header_bytes(payload_bytes);
-    let mut rest = payload_bytes;
-    for byte in &mut header[..count] {
-        *byte = (rest & 0x7f) as u8 | 0x80; // 7 bits
+    // In a register: who reads what was just written byte by byte waits until all writes before it are done.
+    let (mut header, mut rest) = (0, payload_bytes as u64);
+    for index in 0..count {
+        header |= (rest & 0x7f | 0x80) << (8 * index); // 7 bits
         rest >>= 7;
     }
-    header[count - 1] &= 0x7f;
-    (header, count)
+    header ^= 0x80 << (8 * (count - 1));
+    let [first, second, third, fourth, fifth, ..] = header.to_le_bytes();
+    ([first, second, third, fourth, fifth], count)
 }
 
 /// What the start of some bytes is.

@@ -26,6 +26,8 @@ pub(crate) struct Index {
     /// Where each column of an entry comes from.
     sources: Box<[EntrySource]>,
     expressions: Box<[PreparedExpression]>,
+    /// The key of an entry ends with the key of the row as it is, from this column of it on.
+    row_key_at: Option<usize>,
     /// Which rows have entries; none: all.
     predicate: Option<PreparedExpression>,
 }
@@ -37,8 +39,12 @@ impl Index {
         entries: Arc<TableEntry>,
     ) -> Result<Index> {
         let table = schema.definition();
-        let sources = definition.sources(table)?.into();
+        let sources: Box<[EntrySource]> = definition.sources(table)?.into();
         let (uniqueness, columns) = (definition.uniqueness, definition.columns.len());
+        let row_key = table.primary_key().iter().map(|column| EntrySource::Column(*column));
+        let entry_key = sources.get(columns..entries.schema.definition().primary_key().len());
+        let ends_with_row_key = entry_key.is_some_and(|end| row_key.eq(end.iter().copied()));
+        let row_key_at = ends_with_row_key.then_some(columns);
         let mut expressions = Vec::with_capacity(definition.expressions.len());
         for indexed in &definition.expressions {
             let form = &indexed.of.form;
@@ -47,7 +53,7 @@ impl Index {
         let predicate = definition.predicate.as_ref();
         let predicate = predicate.map(|of| PreparedExpression::new(table, &of.form)).transpose()?;
         let expressions = expressions.into();
-        Ok(Index { entries, uniqueness, columns, sources, expressions, predicate })
+        Ok(Index { entries, uniqueness, columns, sources, expressions, row_key_at, predicate })
     }
 
     /// Whether an entry with the same key may be another row's.
@@ -83,21 +89,24 @@ impl Index {
         {
             return Ok(false);
         }
-        let mut values: Vec<Value<'_>> = Vec::with_capacity(self.sources.len());
-        for source in &self.sources {
-            values.push(match source {
-                EntrySource::Column(column) => row.column(*column)?,
-                EntrySource::Expression(at) => self.expressions[*at].value(&row).map_err(failed)?,
-                EntrySource::Tie if values[..self.columns].iter().any(Value::is_null) => {
-                    Value::Bytes(key.into())
-                }
+        // The indexed columns come first in the key, and so before the tie.
+        let mut some_null = false;
+        let value = |column: usize| -> Result<Value<'_>> {
+            let value = match self.sources[column] {
+                EntrySource::Column(column) => row.column(column)?,
+                EntrySource::Expression(at) => self.expressions[at].value(&row).map_err(failed)?,
+                EntrySource::Tie if some_null => Value::Bytes(key.into()),
                 EntrySource::Tie => Value::Null,
-            });
-        }
-        let no_default = |column: usize, _: &_| {
-            Err(Error::Internal(format!("column {column} of an entry has a default")))
+            };
+            some_null |= column < self.columns && value.is_null();
+            Ok(value)
         };
-        self.entries.schema.encode_row(&values, no_default, out)?;
+        let entries = &self.entries.schema;
+        let key_end = match self.row_key_at {
+            Some(at) => (at, key),
+            None => (entries.definition().primary_key().len(), &[][..]),
+        };
+        entries.encode_columns(value, key_end, out)?;
         Ok(true)
     }
 }

@@ -11,6 +11,7 @@
 //!    which the version check or the leaf's fences reject, never a panic.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use onrush_latch::VersionLatch;
@@ -96,8 +97,9 @@ impl InnerNode {
         while size > 0 {
             let half = size / 2;
             let below = self.heads[(low + half).min(FANOUT - 1)].load(Relaxed) < key_head;
-            low = if below { low + half + 1 } else { low };
-            size = if below { size - half - 1 } else { half };
+            // Of random keys no branch would be foretold.
+            low = select_unpredictable(below, low + half + 1, low);
+            size = select_unpredictable(below, size - half - 1, half);
         }
         while low < count && low < FANOUT && self.heads[low].load(Relaxed) == key_head {
             if self.compare_tail(low, key) == Ordering::Greater {

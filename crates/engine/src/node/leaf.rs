@@ -315,6 +315,16 @@ impl LeafRows {
         prefetch(&self.frame[end..(end + bytes).min(LEAF_BYTES)]);
     }
 
+    /// As [`prefetch`](Self::prefetch), for an insert that looks for no key and splits nothing.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, bytes: usize) {
+        let (end, index) = (usize::from(self.end), self.len());
+        let chunk = Self::chunk_at(index);
+        prefetch(&self.frame[end..(end + bytes).min(LEAF_BYTES)]);
+        prefetch(&self.frame[chunk + index % CHUNK..][..1]);
+        prefetch(&self.frame[chunk + CHUNK + 2 * (index % CHUNK)..][..2]);
+    }
+
     /// Finds `key` by its fingerprint.
     pub(crate) fn find(&self, key: &[u8]) -> Found {
         let wanted = fingerprint::of(key);
@@ -363,9 +373,7 @@ impl LeafRows {
         keeps_order: bool,
     ) {
         debug_assert!(self.fits(Entry::bytes(key, value)));
-        self.sorted = keeps_order;
-        let offset = self.end;
-        let start = usize::from(offset);
+        let start = usize::from(self.end);
         let key_at = start + ENTRY_HEADER_BYTES;
         let value_at = key_at + key.len();
         let end = value_at + value.len();
@@ -375,7 +383,14 @@ impl LeafRows {
         entry[10..12].copy_from_slice(&(value.len() as u16).to_le_bytes());
         entry[ENTRY_HEADER_BYTES..ENTRY_HEADER_BYTES + key.len()].copy_from_slice(key);
         entry[ENTRY_HEADER_BYTES + key.len()..].copy_from_slice(value);
-        self.set_offset(self.len(), fingerprint::of(key), offset);
+        self.push_entry(fingerprint::of(key), end, stamp, keeps_order);
+    }
+
+    /// The bytes behind the last entry, up to `end`, are an entry from now on.
+    #[inline]
+    fn push_entry(&mut self, fingerprint: u8, end: usize, stamp: Stamp, keeps_order: bool) {
+        self.set_offset(self.len(), fingerprint, self.end);
+        self.sorted = keeps_order;
         self.count += 1;
         self.end = end as u16;
         self.intents += u16::from(stamp.as_intent().is_some());
@@ -453,11 +468,19 @@ impl LeafRows {
         a.key.cmp(b.key).then(a.stamp.raw().cmp(&b.stamp.raw()))
     }
 
-    /// Copies the entries at `indexes` to the end of `to`, which must have space.
+    /// Copies the entries at `indexes`, in key order, to the end of `to`, which must have space.
     fn copy_to(&self, indexes: &[u16], to: &mut LeafRows) {
+        // Only a row and the intent on it have one key.
+        let ascends = to.count == 0 && self.intents == 0;
         for index in indexes {
-            let entry = self.entry(usize::from(*index));
-            to.append(entry.stamp, entry.key, entry.value);
+            let index = usize::from(*index);
+            let (entry, at) = (self.entry(index), self.offset(index));
+            let bytes = Entry::bytes(entry.key, entry.value);
+            let keeps_order = ascends || to.is_above_all(entry.key);
+            let (start, end) = (usize::from(to.end), usize::from(to.end) + bytes);
+            to.frame[start..end].copy_from_slice(&self.frame[at..at + bytes]);
+            let fingerprint = self.frame[Self::chunk_at(index) + index % CHUNK];
+            to.push_entry(fingerprint, end, entry.stamp, keeps_order);
         }
     }
 

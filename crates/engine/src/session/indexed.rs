@@ -1,8 +1,9 @@
 //! Changes that a session commits by themselves, of a table with indexes or foreign keys: a row, its entries and what
 //! becomes of rows that reference it are one transaction.
 //!
-//! One row is inserted with its entries as a group ([`write_group`](crate::tree::write_group)), from buffers that the
-//! session keeps, and nothing is read before. Where that cannot be done its intents are placed, as a transaction's.
+//! One row is inserted with its entries from buffers that the session keeps, and nothing is read before
+//! ([`write_with_entries`](crate::tree::write_with_entries)). Where leaves have to be made for that it is a group
+//! ([`write_group`](crate::tree::write_group)); where that cannot be done its intents are placed, as a transaction's.
 
 use std::sync::Arc;
 
@@ -13,11 +14,12 @@ use onrush_waits::Counter;
 use super::row_record::row_body;
 use super::session::Session;
 use super::transaction::Transaction;
+use super::worker::Worker;
 use crate::catalog::{Index, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::logging::{TICK, group_header, push_varint, row_header};
-use crate::tree::{GroupRow, GroupRows};
+use crate::logging::{TICK, begin_group, end_group, push_row};
+use crate::tree::{GroupRow, GroupRows, Hint, Refusal, RowAndEntries, write_with_entries};
 use crate::units::ObjectId;
 
 /// Buffers for the entries of a row, kept by the session and used again.
@@ -28,56 +30,71 @@ pub(super) struct IndexedRow {
     /// The positions of these indexes among those of the table.
     positions: Vec<usize>,
     objects: Vec<ObjectId>,
-    /// The records of the row and of its entries, each with its length in front.
+    /// Where each entry belonged when it was made.
+    hints: Vec<Hint>,
+    /// The record of the row and its entries.
     record: Vec<u8>,
-    header: Vec<u8>,
 }
 
 impl IndexedRow {
-    /// Makes the entries of an encoded row.
-    fn encode(&mut self, table: &Table, indexes: &[Index], row: &EncodedRow) -> Result<()> {
-        self.entries.resize_with(indexes.len(), EncodedRow::new);
-        self.positions.clear();
-        self.objects.clear();
+    /// Makes the entries of an encoded row, and asks for the leaves where they belong.
+    fn encode(
+        &mut self,
+        worker: &Worker,
+        table: &Table,
+        indexes: &[Index],
+        row: &EncodedRow,
+    ) -> Result<()> {
+        let IndexedRow { entries, positions, objects, hints, .. } = self;
+        if entries.len() < indexes.len() {
+            entries.resize_with(indexes.len(), EncodedRow::new);
+        }
+        positions.clear();
+        objects.clear();
+        hints.clear();
         for (position, index) in indexes.iter().enumerate() {
-            let entry = &mut self.entries[self.positions.len()];
-            if index.encode(&table.entry.schema, (&row.key, &row.row), entry)? {
-                self.positions.push(position);
-                self.objects.push(index.entries.object()?);
+            let entry = &mut entries[positions.len()];
+            if !index.encode(&table.entry.schema, (&row.key, &row.row), entry)? {
+                continue;
             }
+            let tree = &index.entries.tree;
+            hints.push(tree.prefetch_header(&worker.engine, &worker.recorder, &entry.key));
+            objects.push(index.entries.object()?);
+            positions.push(position);
         }
         Ok(())
     }
 
-    /// Makes the records of the row and of its entries, and returns what stands in front of them.
-    fn record(
+    /// Makes the record of the row and its entries.
+    fn make_record(
         &mut self,
         engine: &Engine,
         table: &Table,
         object: ObjectId,
         indexes: &[Index],
         row: &EncodedRow,
-    ) -> Vec<u8> {
-        let IndexedRow { entries, positions, objects, record, header } = self;
+    ) {
+        let IndexedRow { entries, positions, objects, record, .. } = self;
         record.clear();
+        if !table.entry.tree.is_logged() {
+            record.extend_from_slice(TICK);
+            return;
+        }
+        let records = begin_group(1 + positions.len(), record);
         let mut push = |schema: &Schema, object: ObjectId, row: &EncodedRow| {
             let (kind, body) = row_body(engine, schema, row);
-            row_header(kind, object, row.key.len(), header);
-            push_varint((header.len() + row.key.len() + body.len()) as u64, record);
-            record.extend_from_slice(header);
-            record.extend_from_slice(&row.key);
-            record.extend_from_slice(body);
+            push_row(kind, object, &row.key, body, record);
         };
         push(&table.entry.schema, object, row);
         for ((position, object), entry) in positions.iter().zip(&*objects).zip(&*entries) {
             push(&indexes[*position].entries.schema, *object, entry);
         }
-        group_header(1 + positions.len(), record)
+        end_group(record, records);
     }
 }
 
 /// A row and its entries on their way to their trees.
-struct RowAndEntries<'r> {
+struct LinkedRow<'r> {
     table: &'r Table,
     object: ObjectId,
     row: &'r EncodedRow,
@@ -85,7 +102,7 @@ struct RowAndEntries<'r> {
     entries: &'r IndexedRow,
 }
 
-impl GroupRows for RowAndEntries<'_> {
+impl GroupRows for LinkedRow<'_> {
     fn count(&self) -> usize {
         1 + self.entries.positions.len()
     }
@@ -108,6 +125,17 @@ impl GroupRows for RowAndEntries<'_> {
     }
 }
 
+impl RowAndEntries for LinkedRow<'_> {
+    fn is_blind(&self, index: usize) -> bool {
+        let position = index.checked_sub(1).and_then(|at| self.entries.positions.get(at));
+        position.is_some_and(|position| !self.indexes[*position].is_unique())
+    }
+
+    fn entry_hint(&self, index: usize) -> Option<Hint> {
+        self.entries.hints.get(index.checked_sub(1)?).copied()
+    }
+}
+
 impl Session {
     /// Inserts a row; the end of its record.
     pub(super) fn insert_linked(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Lsn> {
@@ -115,40 +143,65 @@ impl Session {
             let inserted = self.insert_all_linked(table, [values])?;
             return inserted.ok_or_else(|| Error::Internal("a row was lost".into()));
         }
-        let entry = Arc::clone(&table.entry);
-        let _strict = entry.strict_order(&self.worker.recorder);
+        let _strict = table.entry.strict_order(&self.worker.recorder);
         let context = self.context(table)?;
         // Where its key is drawn the leaf for it was asked for before.
         self.contexts[context].prefetch_key(&mut self.worker, values)?;
+        let indexes = table.entry.indexes(|id| self.worker.engine.catalog.by_id(id))?;
         self.encode(table, values)?;
-        let mut indexed = std::mem::take(&mut self.indexed);
-        let inserted = self.insert_encoded(table, &mut indexed);
-        self.indexed = indexed;
-        inserted
+        let end = match self.insert_encoded(table, context, indexes)? {
+            Some(end) => end,
+            None => match self.insert_as_group(table)? {
+                Ok(Some(end)) => end,
+                // What is in the way the general way tells, or waits for.
+                Ok(None) => {
+                    let object = table.entry.object()?;
+                    return Transaction::new(self, None).commit_row(table, object);
+                }
+                Err(refusal) => return Err(self.explain(table, refusal)),
+            },
+        };
+        self.worker.recorder.count(Counter::RowsInserted, 1);
+        Ok(end)
     }
 
-    /// Inserts the encoded row.
-    fn insert_encoded(&mut self, table: &Table, indexed: &mut IndexedRow) -> Result<Lsn> {
-        let engine = Arc::clone(&self.worker.engine);
-        let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
+    /// Inserts the encoded row and its entries where nothing has to be made for them; none if that cannot be done.
+    fn insert_encoded(
+        &mut self,
+        table: &Table,
+        context: usize,
+        indexes: &[Index],
+    ) -> Result<Option<Lsn>> {
+        let Session { worker, contexts, encoded: row, indexed, .. } = self;
         let object = table.entry.object()?;
-        indexed.encode(table, indexes, &self.encoded)?;
-        let row = std::mem::take(&mut self.encoded);
-        let logged = table.entry.tree.is_logged();
-        let header = indexed.record(&engine, table, object, indexes, &row);
-        let record: [&[u8]; 2] = if logged { [&header, &indexed.record] } else { [TICK, &[]] };
-        let rows = RowAndEntries { table, object, row: &row, indexes, entries: indexed };
-        let written = self.write_group(table, &rows, record, false);
-        self.encoded = row;
-        match written? {
-            Ok(Some(end)) => {
-                self.worker.recorder.count(Counter::RowsInserted, 1);
-                Ok(end)
-            }
-            // What is in the way the general way tells, or waits for.
-            Ok(None) => Transaction::new(self, None).commit_row(table, object),
-            Err(refusal) => Err(self.explain(table, refusal)),
-        }
+        indexed.encode(worker, table, indexes, row)?;
+        indexed.make_record(&worker.engine, table, object, indexes, row);
+        let record = indexed.record.as_slice();
+        let rows = LinkedRow { table, object, row, indexes, entries: indexed };
+        let hint = &mut contexts[context].hint;
+        let mut end = None;
+        let written = worker.inside_with_log_space(record.len(), |engine, seat| {
+            table.entry.check_version()?;
+            end = write_with_entries(engine, seat, hint, &rows, record);
+            Ok(())
+        })?;
+        // Another try tells of the refusal.
+        Ok(end.filter(|_| written.is_ok()))
+    }
+
+    /// As [`insert_encoded`](Self::insert_encoded) did not: with what it has made.
+    #[cold]
+    fn insert_as_group(
+        &mut self,
+        table: &Table,
+    ) -> Result<std::result::Result<Option<Lsn>, Refusal>> {
+        let indexes = table.entry.indexes(|id| self.worker.engine.catalog.by_id(id))?;
+        let object = table.entry.object()?;
+        let (indexed, row) = (std::mem::take(&mut self.indexed), std::mem::take(&mut self.encoded));
+        let rows = LinkedRow { table, object, row: &row, indexes, entries: &indexed };
+        let written = self.write_group(table, &rows, [&indexed.record, &[]], false);
+        (self.indexed, self.encoded) = (indexed, row);
+        written
     }
 
     /// Inserts rows as one transaction; the end of its record, none without rows. Nothing is read before: whether keys

@@ -4,7 +4,7 @@ use onrush_types::{EncodedRow, Schema};
 
 use crate::catalog::Table;
 use crate::engine::Engine;
-use crate::logging::{RecordKind, push_varint, row_header};
+use crate::logging::{RecordKind, push_row};
 use crate::units::ObjectId;
 
 /// Which form of the encoded row the log takes.
@@ -41,12 +41,7 @@ pub(super) fn framed_row(
     if !table.entry.tree.is_logged() {
         return Vec::new();
     }
-    let mut header = Vec::with_capacity(16);
-    row_header(kind, object, key.len(), &mut header);
-    let mut record = Vec::with_capacity(header.len() + key.len() + body.len() + 3);
-    push_varint((header.len() + key.len() + body.len()) as u64, &mut record);
-    record.extend_from_slice(&header);
-    record.extend_from_slice(key);
-    record.extend_from_slice(body);
+    let mut record = Vec::with_capacity(key.len() + body.len() + 16);
+    push_row(kind, object, key, body, &mut record);
     record
 }

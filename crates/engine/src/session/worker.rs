@@ -102,14 +102,19 @@ impl Worker {
             if self.shares_its_thread() {
                 self.ticket.release();
             }
-            let Err(Refusal::Blocked(blocked)) = outcome else {
-                if payload > 0 {
-                    // The next change is of another key.
-                    self.spares.part = None;
-                }
-                return Ok(outcome);
-            };
-            self.unblock(blocked)?;
+            if let Err(Refusal::Blocked(blocked)) = outcome {
+                self.unblock(blocked)?;
+                continue;
+            }
+            if payload > 0 {
+                // The next change is of another key.
+                self.spares.part = None;
+            }
+            // Not as a whole: copying an outcome that was written in parts waits for all writes before it.
+            return Ok(match outcome {
+                Ok(done) => Ok(done),
+                Err(refusal) => Err(refusal),
+            });
         }
     }
 

@@ -10,6 +10,8 @@
 //! that would move placed rows, a key that is taken or held by an intent) is undone under the same
 //! latches, and the general way over intents decides.
 
+mod with_entries;
+
 use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
 use onrush_waits::Recorder;
@@ -26,6 +28,8 @@ use crate::space::Purpose;
 use crate::status::{LockOwnerNumber, NO_OWNER, RowLock};
 use crate::storage::LeafState;
 use crate::units::{LEAF_BYTES, LeafId, ObjectId};
+
+pub(crate) use with_entries::{RowAndEntries, write_with_entries};
 
 /// Leaves that one batch may hold at a time: 4 MiB, some 25,000 rows.
 pub(crate) const GROUP_LEAVES_MAX: usize = 256;

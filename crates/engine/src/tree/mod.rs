@@ -31,7 +31,9 @@ pub(crate) use build::LeafDescription;
 pub(crate) use changes::TwoBatches;
 pub(crate) use convert::{LEAVES_OF_A_RANGE_MIN, Neighbours};
 pub(crate) use group::{GROUP_LEAVES_MAX, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
-pub(crate) use group::{GroupRefusal, GroupRow, GroupRows, write_group};
+pub(crate) use group::{
+    GroupRefusal, GroupRow, GroupRows, RowAndEntries, write_group, write_with_entries,
+};
 pub(crate) use intent::{Intent, OwnIntent, resolve_intents};
 pub(crate) use large_intent::Swept;
 pub(crate) use leaves_to_read::LeavesToRead;

@@ -70,3 +70,14 @@ impl LeafPrefetch {
         }
     }
 }
+
+impl Tree {
+    /// Goes the whole way to the leaf of `key` at once and asks for its header, for who does something else before he
+    /// latches it.
+    pub(crate) fn prefetch_header(&self, trees: &Trees, recorder: &Recorder, key: &[u8]) -> Hint {
+        let key_head = head(key);
+        let leaf = self.descend(trees, recorder, key_head, key);
+        crate::memory::prefetch(std::slice::from_ref(trees.leaves.get(leaf.0)));
+        Hint::at(leaf, key_head)
+    }
+}

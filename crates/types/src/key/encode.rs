@@ -51,8 +51,13 @@ impl Schema {
         if let Err(fault) = pushed {
             return Err(self.key_fault(fault, position, value));
         }
-        if out.len() > KEY_BYTES_MAX {
-            let (bytes, limit) = (out.len(), KEY_BYTES_MAX);
+        self.check_key_size(out)
+    }
+
+    #[inline]
+    pub(crate) fn check_key_size(&self, key: &[u8]) -> Result<(), TypeError> {
+        if key.len() > KEY_BYTES_MAX {
+            let (bytes, limit) = (key.len(), KEY_BYTES_MAX);
             return Err(TypeError::KeyTooLarge { table: self.name().into(), bytes, limit });
         }
         Ok(())

@@ -27,6 +27,11 @@ impl Schema {
     /// Appends the elided form of a sound row of this schema's version to `elided`.
     pub fn elide_row(&self, row: &[u8], elided: &mut Vec<u8>) {
         self.push_elided_version(elided);
+        if self.stored.is_empty() {
+            // Such as the entry of an index.
+            elided.push(0);
+            return;
+        }
         let start = elided.len();
         elided.resize(start + self.elided_bitmap_bytes(), 0);
         let nulls = &row[self.layout.nulls..self.layout.fixed];

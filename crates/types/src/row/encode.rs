@@ -136,6 +136,33 @@ impl Schema {
         Ok(())
     }
 
+    /// Encodes a row of which `value` knows every column: first it is asked for those of the key, in key order, then
+    /// for the others. The key ends with `key_end`, which is encoded already: the columns of the key from the position
+    /// that stands before it on.
+    ///
+    /// # Errors
+    /// As [`Schema::encode_row`], or the error of `value`. `out` then holds nothing of use.
+    pub fn encode_columns<'v, E: From<TypeError>>(
+        &self,
+        mut value: impl FnMut(usize) -> Result<Value<'v>, E>,
+        (asked, key_end): (usize, &[u8]),
+        out: &mut EncodedRow,
+    ) -> Result<(), E> {
+        out.clear();
+        for (position, key) in self.keys.iter().enumerate().take(asked) {
+            self.push_key(position, &value(key.column)?, &mut out.key)?;
+        }
+        out.key.extend_from_slice(key_end);
+        self.check_key_size(&out.key)?;
+        out.row.extend_from_slice(&self.template[..self.layout.variable]);
+        for (index, stored) in self.stored.iter().enumerate() {
+            self.put_nullable(index, &value(stored.column)?, &mut out.row)?;
+        }
+        self.check_row_size(out)?;
+        self.elide_row(&out.row, &mut out.elided);
+        Ok(())
+    }
+
     /// Encodes the row that results from an update: the stored row with `assignments` (column,
     /// value) applied. Returns whether the key changed; then the caller deletes the old key and
     /// inserts the new one.
