@@ -104,7 +104,7 @@ fn every_kind_of_definition_is_known() {
     use onrush::{
         ColumnDefinition, DataType, Database, EnumLabels, EnumType, KeyStrategy, NewForeignKey,
         NewIndex, Options, ReferentialAction, RowExpression, SequenceDefinition, SequenceOwner,
-        TableDefinition, ViewColumnKind, ViewDefinition, ViewSource,
+        TableDefinition, ViewColumnKind, ViewDefinition, ViewRows, ViewSource,
     };
     let disk = MemoryDisk::new();
     let shared = std::sync::Arc::new(disk.clone());
@@ -176,7 +176,16 @@ fn every_kind_of_definition_is_known() {
         query: "SELECT id FROM authors".into(),
         sources: vec![ViewSource { table: authors.id(), columns: vec![0, 1], used: vec![0] }],
         kinds: vec![(0, ViewColumnKind::Array)],
+        rows: ViewRows::None,
     };
+    for rows in [ViewRows::Kept, ViewRows::Missing] {
+        let kept = ViewDefinition { kinds: Vec::new(), rows, ..view.clone() };
+        let kept = TableDefinition::builder(format!("{rows:?}")).column(number("ids")).view(kept);
+        let kept = database.create_table(kept.build().unwrap()).unwrap();
+        if rows == ViewRows::Kept {
+            database.session().unwrap().insert(&kept, &[1i64.into(), onrush::Value::Default]).unwrap();
+        }
+    }
     let view = TableDefinition::builder("views").column(number("ids")).view(view).build().unwrap();
     database.create_table(view).unwrap();
     assert_eq!(check_disk(&MemoryDisk::copy(&disk)).findings, []);

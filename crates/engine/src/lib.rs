@@ -103,7 +103,7 @@ pub use onrush_types::{
     NumericFault, ROW_ID, ReferentialAction, RowExpression, RowView, SECOND_DIGITS_MAX, Schema,
     SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange,
     TableDefinition, TimeTz, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
-    ViewDefinition, ViewSource,
+    ViewDefinition, ViewRows, ViewSource,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use common::{Fixture, all_rows, note, noted, notes, refused};
 use onrush::{
     ColumnDefinition, DataType, Error, KeyStrategy, ScanOptions, TableChange, TableDefinition,
-    TypeError, Value, ViewDefinition,
+    TypeError, Value, ViewDefinition, ViewRows,
 };
 
 #[test]
@@ -158,7 +158,8 @@ fn a_table_of_another_database() {
 #[test]
 fn a_row_for_a_view() {
     let db = Fixture::in_memory().create();
-    let view = ViewDefinition { query: "SELECT 1".into(), sources: Vec::new(), kinds: Vec::new() };
+    let (sources, kinds, rows) = (Vec::new(), Vec::new(), ViewRows::None);
+    let view = ViewDefinition { query: "SELECT 1".into(), sources, kinds, rows };
     let number = ColumnDefinition::new("number", DataType::Int32);
     let ones = TableDefinition::builder("ones").column(number).view(view).build().unwrap();
     let ones = db.create_table(ones).unwrap();

@@ -1,4 +1,5 @@
-//! Views as they are kept: definitions of tables with a query in the place of rows; and what depends on what.
+//! Views as they are kept: definitions of tables with a query in the place of rows, or beside them; and what depends on
+//! what.
 //!
 //! Invariants
 //! 1. A view names its sources by number, so it stays what it is when they get other names.
@@ -6,7 +7,7 @@
 
 use onrush::{
     ColumnDefinition, DataType, Table, TableChange, TableDefinition, Transaction, ViewColumnKind,
-    ViewDefinition,
+    ViewDefinition, ViewRows,
 };
 use onrush_query::ColumnType;
 
@@ -22,18 +23,24 @@ pub(crate) struct Dependent {
 impl Dependent {
     /// As it is told.
     pub(crate) fn told(&self) -> String {
-        format!("view {} depends on {}", schemas::own_name(self.view.name()), self.on)
+        format!("{} depends on {}", named(&self.view), self.on)
     }
 }
 
 /// What a table is called in messages.
 pub(crate) fn kind(table: &TableDefinition) -> &'static str {
-    match (table.sequence(), table.view()) {
+    match (table.sequence(), table.any_view()) {
         _ if table.labels().is_some() => "type",
         (Some(_), _) => "sequence",
-        (_, Some(_)) => "view",
+        (_, Some(view)) if view.rows == ViewRows::None => "view",
+        (_, Some(_)) => "materialized view",
         _ => "table",
     }
+}
+
+/// Whether a table is nothing else beside.
+pub(crate) fn is_plain_table(table: &TableDefinition) -> bool {
+    table.is_table() && table.materialized_view().is_none()
 }
 
 /// What a table is, and its name.
@@ -73,7 +80,7 @@ pub(crate) fn column_type(table: &TableDefinition, column: usize) -> ColumnType 
 
 fn all(transaction: &Transaction<'_>) -> Vec<Table> {
     let definitions = transaction.tables();
-    let views = definitions.iter().filter(|definition| definition.view().is_some());
+    let views = definitions.iter().filter(|definition| definition.any_view().is_some());
     // One that was dropped just now is left out.
     views.filter_map(|definition| transaction.table(definition.name()).ok()).collect()
 }
@@ -104,7 +111,7 @@ fn collect(
     found: &mut Vec<Dependent>,
 ) {
     for view in views {
-        let uses = view.definition().view().is_some_and(|own| own.uses(table, column));
+        let uses = view.definition().any_view().is_some_and(|own| own.uses(table, column));
         let is_known = found.iter().any(|known| known.view.id() == view.id());
         if uses && !is_known && !going.contains(&view.id()) {
             found.push(Dependent { view: view.clone(), on: on.to_owned() });
@@ -125,7 +132,7 @@ pub(crate) fn move_table(
         u16::try_from(new.column_number(new.column_index(name).ok()?)).ok()
     };
     for view in all(transaction) {
-        let Some(own) = view.definition().view().filter(|own| own.uses(from.id(), None)) else {
+        let Some(own) = view.definition().any_view().filter(|own| own.uses(from.id(), None)) else {
             continue;
         };
         let mut sources = own.sources.clone();
@@ -136,8 +143,7 @@ pub(crate) fn move_table(
             source.columns = numbers.collect();
             source.used = source.used.iter().filter_map(moved).collect();
         }
-        let (query, kinds) = (own.query.clone(), own.kinds.clone());
-        let change = TableChange::SetView(ViewDefinition { query, sources, kinds });
+        let change = TableChange::SetView(ViewDefinition { sources, ..own.clone() });
         transaction.alter_table(view.name(), &[change])?;
     }
     Ok(())

@@ -51,7 +51,7 @@ pub use schema::{
     IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, NeedsNoRows, ROW_ID,
     ReferencedKey, ReferentialAction, RowExpression, Schema, SequenceDefinition, SequenceOwner,
     TIE, TableBuilder, TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind,
-    ViewDefinition, ViewSource,
+    ViewDefinition, ViewRows, ViewSource,
 };
 pub use time_tz::TimeTz;
 pub use value::Value;

@@ -86,7 +86,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=11).contains(&format) {
+    if !(1..=12).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -115,7 +115,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=11, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=12, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -143,10 +143,11 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if format > 6 && !links::read(&mut input, live)? && format == 7 {
         return Err("a table without foreign keys is of a format with them");
     }
-    if format == 8 || format > 8 && read_flag(&mut input)? {
+    let is_view = format == 8 || format > 8 && read_flag(&mut input)?;
+    if is_view {
         views::read(&mut input, live)?;
     }
-    if format == 11 {
+    if format >= 11 {
         let length = usize::from(input.u16().ok_or(SHORT)?);
         if length > 0 {
             check_name(input.take(length).ok_or(SHORT)?)?;
@@ -154,6 +155,9 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         if read_flag(&mut input)? {
             labels::read(&mut input)?;
         }
+    }
+    if format == 12 && !(is_view && matches!(input.u8().ok_or(SHORT)?, 1 | 2)) {
+        return Err("which rows a view keeps is not known");
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {

@@ -90,7 +90,6 @@ pub(super) const ALL: &[SystemTable] = &[
         &[("roleid", OID), ("member", OID), ("grantor", OID), ("admin_option", BOOL)],
     ),
     table("pg_partitioned_table", &[("partrelid", OID), ("partstrat", CHAR), ("partnatts", INT2)]),
-    table("pg_matviews", &[("schemaname", NAME), ("matviewname", NAME), ("matviewowner", NAME)]),
     table(
         "pg_proc",
         &[

@@ -192,7 +192,11 @@ fn word(is_so: bool) -> Value<'static> {
 
 fn tables_and_views(seen: &Seen) -> Vec<Table> {
     let mut all = seen.relations();
-    all.retain(|table| table.definition().sequence().is_none());
+    let is_shown = |table: &Table| {
+        let definition = table.definition();
+        definition.sequence().is_none() && definition.materialized_view().is_none()
+    };
+    all.retain(is_shown);
     all
 }
 

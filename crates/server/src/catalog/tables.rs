@@ -1,6 +1,6 @@
 //! `pg_class` and what belongs to it: schemas, tables, columns, keys, databases, sessions.
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, Row, Table, Value};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Row, Table, Value, ViewRows};
 use onrush_query::{ColumnType, Statement};
 
 use super::indexes::Key;
@@ -174,7 +174,9 @@ pub(super) const ALL: &[SystemTable] = &[
                     no,
                 ]
             };
-            seen.tables().iter().map(row).collect()
+            let tables = seen.tables().into_iter();
+            let tables = tables.filter(|table| views::is_plain_table(table.definition()));
+            tables.map(|table| row(&table)).collect()
         },
     },
 ];
@@ -192,10 +194,12 @@ fn namespaces(seen: &Seen) -> Vec<Row> {
 fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     let definition = table.definition();
     let all = indexes::all(table);
+    let materialized = definition.materialized_view();
+    let is_populated = materialized.is_some_and(|view| view.rows == ViewRows::Kept);
     let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
     let class = |number, name: String, method, kind: &'static str, columns: usize| {
-        let is_table = kind == "r";
-        let (yes, no) = (Value::Boolean(true), Value::Boolean(false));
+        let is_table = matches!(kind, "r" | "m");
+        let no = Value::Boolean(false);
         vec![
             oid(number),
             name.into(),
@@ -217,13 +221,13 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             count(columns),
             if is_table { count(definition.checks().len()) } else { Value::Int16(0) },
             // The rule that a view is.
-            Value::Boolean(kind == "v"),
+            Value::Boolean(matches!(kind, "v" | "m")),
             // By which psql looks for foreign keys.
             Value::Boolean(is_table && definition.is_linked()),
             no.clone(),
             no.clone(),
             no.clone(),
-            yes,
+            Value::Boolean(kind != "m" || is_populated),
             if is_table { "d".into() } else { "n".into() },
             no,
             if number == names::table_oid(table) { rights.on(table) } else { Value::Null },
@@ -240,7 +244,8 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     if definition.view().is_some() {
         return vec![class(own, name, 0, "v", definition.shown_columns().count())];
     }
-    let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, "r", columns)];
+    let kind = if materialized.is_some() { "m" } else { "r" };
+    let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, kind, columns)];
     for identity in Identity::all(table) {
         let name = schemas::own_name(&identity.name()).to_owned();
         classes.push(class(names::identity_oid(&identity), name, 0, "S", 3));

@@ -1,11 +1,11 @@
-//! Views of users: `pg_views` and `information_schema.views`, and `pg_get_viewdef`.
+//! Views of users: `pg_views`, `pg_matviews` and `information_schema.views`, and `pg_get_viewdef`.
 
-use onrush::{Database, Row, Table, Value};
+use onrush::{Database, Row, Table, Value, ViewRows};
 use onrush_query::{Client, Statement, SystemFunction};
 
 use super::functions::number;
 use super::information::place;
-use super::kinds::{NAME, TEXT};
+use super::kinds::{BOOL, NAME, TEXT};
 use super::names;
 use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable};
@@ -33,6 +33,36 @@ pub(super) const ALL: &[SystemTable] = &[
                 vec![schema.to_owned().into(), name.to_owned().into(), owner.into(), definition]
             };
             seen.views().iter().map(row).collect()
+        },
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_matviews",
+        columns: &[
+            ("schemaname", NAME),
+            ("matviewname", NAME),
+            ("matviewowner", NAME),
+            ("tablespace", NAME),
+            ("hasindexes", BOOL),
+            ("ispopulated", BOOL),
+            ("definition", TEXT),
+        ],
+        rows: |seen, statement| {
+            let rights = Rights::of(seen);
+            let row = |table: &Table| {
+                let view = table.definition().materialized_view()?;
+                let (schema, name) = schemas::parts(table.name());
+                Some(vec![
+                    schema.to_owned().into(),
+                    name.to_owned().into(),
+                    rights.owner(table).to_owned().into(),
+                    Value::Null,
+                    Value::Boolean(!table.definition().indexes().is_empty()),
+                    Value::Boolean(view.rows == ViewRows::Kept),
+                    shown(seen, &statement.client, table),
+                ])
+            };
+            seen.tables().iter().filter_map(row).collect()
         },
     },
     SystemTable {
@@ -82,7 +112,7 @@ pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
             }
             _ => number(given, 0).and_then(|oid| names::table_with(&seen, oid)),
         };
-        let view = found.filter(|table| table.definition().view().is_some());
+        let view = found.filter(|table| table.definition().any_view().is_some());
         view.map_or(Value::Null, |view| shown(&seen, client, &view))
     })]
 }

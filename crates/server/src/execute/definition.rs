@@ -22,7 +22,7 @@ use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
 use crate::sql::{AlterPlan, Change, ColumnChange, IndexPlan, KeyChange, NewTable, PlannedChange};
-use crate::{access, column_change, comments, enum_types, schemas, sequences};
+use crate::{access, column_change, comments, enum_types, schemas, sequences, views};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -295,7 +295,7 @@ pub(super) fn new_table(
 
 /// Refuses a sequence or a view where a table is meant.
 fn check_is_table(table: &Table) -> Result<()> {
-    if table.definition().is_table() {
+    if views::is_plain_table(table.definition()) {
         return Ok(());
     }
     let message = format!("{:?} is not a table", schemas::own_name(table.name()));

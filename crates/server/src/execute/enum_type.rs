@@ -103,7 +103,9 @@ fn free(
     let users = enum_types::users(transaction, of.id());
     let views = views_of(transaction, of.id());
     let mut told = Vec::new();
-    for (table, columns) in users.iter().filter(|(table, _)| table.definition().is_table()) {
+    for (table, columns) in
+        users.iter().filter(|(table, _)| views::is_plain_table(table.definition()))
+    {
         let definition = table.definition();
         told.extend(columns.iter().map(|column| {
             let column = &definition.columns()[*column].name;
@@ -132,7 +134,9 @@ fn free(
             drop_table(database, transaction, gone.name())?;
         }
     }
-    for (table, columns) in users.iter().filter(|(table, _)| table.definition().is_table()) {
+    for (table, columns) in
+        users.iter().filter(|(table, _)| views::is_plain_table(table.definition()))
+    {
         for column in columns {
             let place = (table, *column);
             view::drop_dependents_of_column(database, transaction, place, true, &mut untold)?;
@@ -149,7 +153,7 @@ fn free(
 fn views_of(transaction: &Transaction<'_>, of: u32) -> Vec<Table> {
     let mut found = Vec::new();
     for definition in transaction.tables() {
-        let Some(kept) = definition.view() else { continue };
+        let Some(kept) = definition.any_view() else { continue };
         let is_of = |column: &onrush::ColumnDefinition| {
             enum_types::of_column(column.data_type).map(EnumType::id) == Some(of)
         };

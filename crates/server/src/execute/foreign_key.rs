@@ -8,9 +8,9 @@ use super::definition::{self, Touched};
 use super::transaction::Work;
 use super::{Answer, Backend, view};
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
 use crate::sequences::{self, Altered};
 use crate::sql::{Change, ConstraintsPlan, ForeignKeyPlan, SequenceOptions};
+use crate::{schemas, views};
 
 impl Backend {
     /// Behind a statement of an open transaction: does what foreign keys say. What commits by itself does so then.
@@ -139,7 +139,7 @@ pub(super) fn add_foreign_key(
 ) -> Result<Table> {
     let known = transaction.table(table)?;
     let referenced = transaction.table(&foreign_key.referenced_table)?;
-    if !referenced.definition().is_table() {
+    if !views::is_plain_table(referenced.definition()) {
         let name = schemas::own_name(referenced.name());
         let message = format!("referenced relation {name:?} is not a table");
         return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use onrush::{Table, Transaction};
+use onrush::{Table, Transaction, ViewDefinition};
 
 use super::definition::{Touched, drop_table};
 use super::schema::drop_schema;
@@ -151,7 +151,26 @@ impl Backend {
 
     /// Refuses a view whose owner may not do with what it reads what the client does with the view.
     pub(super) fn check_owner_of_view(&self, right: Right, view: &Table) -> Result<()> {
-        let Some(definition) = view.definition().view() else { return Ok(()) };
+        match view.definition().view() {
+            Some(definition) => self.check_owner_of_query(right, view, definition),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a materialized view whose owner may not read what its query does.
+    pub(super) fn check_owner_reads(&self, view: &Table) -> Result<()> {
+        match view.definition().materialized_view() {
+            Some(definition) => self.check_owner_of_query(Right::Select, view, definition),
+            None => Ok(()),
+        }
+    }
+
+    fn check_owner_of_query(
+        &self,
+        right: Right,
+        view: &Table,
+        definition: &ViewDefinition,
+    ) -> Result<()> {
         let roles = self.access.seen_by(&self.who);
         let Some(owner) = roles.owner_of(view) else { return Ok(()) };
         let owner = Identity { name: owner.to_owned(), is_trusted: false, ..self.who.clone() };

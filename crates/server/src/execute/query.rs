@@ -143,6 +143,9 @@ impl Finder {
         snapshot: Snapshot,
     ) -> Result<Rows> {
         plan.check_tables(&self.seen)?;
+        if !matches!(want, Want::Plan) {
+            plan.check_rows_are_there()?;
+        }
         let parameters = parameters(&plan.parameters, bound)?;
         let statement = Statement::new(snapshot, self.client.clone(), now_micros());
         Ok(self.queries.run(&plan.query, want, statement, &parameters)?)

@@ -1,23 +1,24 @@
 //! CREATE, ALTER and DROP VIEW: changes of a transaction, as those of tables.
 
 use onrush::{
-    Database, Error, Table, TableBuilder, TableChange, TableDefinition, Transaction, ViewDefinition,
+    Database, Error, Table, TableBuilder, TableChange, TableDefinition, Transaction,
+    ViewDefinition, ViewRows,
 };
 
 use super::Backend;
 use super::definition::{Touched, drop_table, skipped};
 use super::foreign_key::{CASCADE, cascading};
 use crate::error::{Result, SqlError, state};
-use crate::sql::{NewView, ViewPlan, is_no_view};
+use crate::sql::{NewView, ViewPlan, is_no_view, view_kind};
 use crate::{schemas, values, views};
 
 impl Backend {
     pub(super) fn change_views(&mut self, plan: &ViewPlan) -> Result<()> {
         match plan {
             ViewPlan::Create(view) => self.create_view(view),
-            ViewPlan::Alter(plan) => self.alter_table(plan),
-            ViewPlan::Drop { names, if_exists, cascades } => {
-                self.drop_views(names, *if_exists, *cascades)
+            ViewPlan::Alter { plan, .. } => self.alter_table(plan),
+            ViewPlan::Drop { names, if_exists, cascades, is_materialized } => {
+                self.drop_views(names, (*if_exists, *cascades), *is_materialized)
             }
         }
     }
@@ -44,7 +45,13 @@ impl Backend {
         Ok(())
     }
 
-    fn drop_views(&mut self, names: &[String], if_exists: bool, cascades: bool) -> Result<()> {
+    fn drop_views(
+        &mut self,
+        names: &[String],
+        (if_exists, cascades): (bool, bool),
+        is_materialized: bool,
+    ) -> Result<()> {
+        let kind = view_kind(is_materialized);
         let database = self.database.clone();
         let notices = self.define(Touched::ROLES, |transaction| {
             let mut notices = Vec::new();
@@ -52,17 +59,19 @@ impl Backend {
             for name in names {
                 match transaction.table(name) {
                     Ok(known) => {
-                        if known.definition().view().is_none() {
-                            return Err(is_no_view(name).with_hint(way_to_drop(&known)));
+                        if views::kind(known.definition()) != kind {
+                            return Err(
+                                is_no_view(name, is_materialized).with_hint(way_to_drop(&known))
+                            );
                         }
                         there.push(name.clone());
                     }
                     Err(Error::UnknownTable { .. }) if if_exists => {
-                        notices.push(skipped("view", schemas::own_name(name)));
+                        notices.push(skipped(kind, schemas::own_name(name)));
                     }
                     Err(Error::UnknownTable { .. }) => {
                         let name = schemas::own_name(name);
-                        let message = format!("view \"{name}\" does not exist");
+                        let message = format!("{kind} \"{name}\" does not exist");
                         return Err(SqlError::new(state::UNDEFINED_TABLE, message));
                     }
                     Err(error) => return Err(error.into()),
@@ -95,7 +104,7 @@ fn definition(view: &NewView) -> Result<TableDefinition> {
         builder = builder.column(column);
     }
     let (query, sources) = (view.query.clone(), view.sources.clone());
-    builder = builder.view(ViewDefinition { query, sources, kinds });
+    builder = builder.view(ViewDefinition { query, sources, kinds, rows: ViewRows::None });
     if view.is_temporary {
         builder = TableBuilder::unlogged(builder);
     }
@@ -106,7 +115,7 @@ fn definition(view: &NewView) -> Result<TableDefinition> {
 fn replace(transaction: &mut Transaction<'_>, known: &Table, view: &NewView) -> Result<()> {
     let old = known.definition();
     if old.view().is_none() {
-        return Err(is_no_view(known.name()));
+        return Err(is_no_view(known.name(), false));
     }
     let refused = |message: String| SqlError::new(state::INVALID_TABLE_DEFINITION, message);
     let shown: Vec<usize> = old.shown_columns().collect();
@@ -143,7 +152,8 @@ fn replace(transaction: &mut Transaction<'_>, known: &Table, view: &NewView) -> 
     });
     let kinds = kinds.collect();
     let (query, sources) = (view.query.clone(), view.sources.clone());
-    let change = TableChange::SetView(ViewDefinition { query, sources, kinds });
+    let view = ViewDefinition { query, sources, kinds, rows: ViewRows::None };
+    let change = TableChange::SetView(view);
     transaction.alter_table(known.name(), &[change])?;
     Ok(())
 }
@@ -213,7 +223,7 @@ fn drop_found(
             .with_hint(CASCADE));
     }
     let told = |dependent: &views::Dependent| {
-        format!("drop cascades to view {}", schemas::own_name(dependent.view.name()))
+        format!("drop cascades to {}", views::named(&dependent.view))
     };
     notices.extend(cascading(&found.iter().map(told).collect::<Vec<_>>()));
     for dependent in found {
@@ -233,10 +243,10 @@ pub(super) fn check_type_may_change(
     let number = u16::try_from(definition.column_number(column)).unwrap_or(u16::MAX);
     let found = views::dependents(transaction, table, Some((number, name)), &[]);
     let Some(first) = found.first() else { return Ok(()) };
-    let view = schemas::own_name(first.view.name());
+    let view = views::named(&first.view);
     let message = "cannot alter type of a column used by a view or rule";
     Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message)
-        .with_detail(format!("rule _RETURN on view {view} depends on column \"{name}\"")))
+        .with_detail(format!("rule _RETURN on {view} depends on column \"{name}\"")))
 }
 
 #[cfg(test)]
@@ -252,7 +262,8 @@ mod tests {
         {
             let (column, kind) = views::column("a", column_type);
             let kinds = kind.map(|kind| (0, kind)).into_iter().collect();
-            let view = ViewDefinition { query: "SELECT 1".into(), sources: Vec::new(), kinds };
+            let (query, sources) = ("SELECT 1".to_owned(), Vec::new());
+            let view = ViewDefinition { query, sources, kinds, rows: ViewRows::None };
             let table = TableDefinition::builder("v").column(column).view(view).build().unwrap();
             assert_eq!(views::column_type(&table, 0), column_type);
         }

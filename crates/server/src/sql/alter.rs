@@ -1,7 +1,7 @@
 //! ALTER TABLE: columns added, dropped, renamed and made others, CHECK, UNIQUE and FOREIGN KEY constraints added,
 //! dropped and renamed, and tables renamed and moved to other schemas.
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, TableChange};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Table, TableChange};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Expr, GeneratedAs,
     RenameTableNameKind, Statement, TableConstraint,
@@ -17,7 +17,7 @@ use super::sequence::{self, IdentitySource, SequenceChange, SequencePlan};
 use super::{Planner, default, schema};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
-use crate::{rewrite, schemas};
+use crate::{rewrite, schemas, views};
 
 /// A table to be altered.
 #[derive(Clone, Debug)]
@@ -97,8 +97,10 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Defi
     if is_sequence {
         return of_sequence(planner, table, operations);
     }
-    if planner.seen.table(&table).is_ok_and(|it| it.definition().view().is_some()) {
-        operations.iter().try_for_each(|operation| check_is_of_views(&table, operation))?;
+    if let Ok(view) = planner.seen.table(&table)
+        && view.definition().any_view().is_some()
+    {
+        operations.iter().try_for_each(|operation| check_is_of_views(&view, operation))?;
     }
     if let [operation] = operations.as_slice()
         && let Some(key) = key_change(planner, &table, operation)?
@@ -178,23 +180,32 @@ pub(super) fn plan_set_schema(
 }
 
 /// Of a view and its columns there are other names.
-fn check_is_of_views(view: &str, operation: &AlterTableOperation) -> Result<()> {
-    use AlterTableOperation::{AlterColumn, RenameColumn, RenameTable};
+fn check_is_of_views(view: &Table, operation: &AlterTableOperation) -> Result<()> {
+    use AlterTableOperation::{AddConstraint, AlterColumn, RenameColumn, RenameTable};
+    let kind = views::kind(view.definition());
     if matches!(operation, RenameColumn { .. } | RenameTable { .. }) {
         return Ok(());
     }
-    if let AlterColumn { op: AlterColumnOperation::SetDefault { .. }, .. } = operation {
+    let is_default =
+        matches!(operation, AlterColumn { op: AlterColumnOperation::SetDefault { .. }, .. });
+    if is_default && kind == "view" {
         return Err(SqlError::not_supported(
             "a default of a view's column",
             "The defaults are those of the table that it reads.",
         ));
     }
-    let words = operation.to_string();
-    let words: Vec<&str> = words.split_whitespace().take(2).collect();
-    let (words, name) = (words.join(" "), schemas::own_name(view));
+    let first = |text: String, count: usize| {
+        text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
+    };
+    let words = match operation {
+        AddConstraint { .. } => "ADD CONSTRAINT".to_owned(),
+        AlterColumn { op, .. } => format!("ALTER COLUMN ... {}", first(op.to_string(), 3)),
+        other => first(other.to_string(), 2),
+    };
+    let name = schemas::own_name(view.name());
     let message = format!("ALTER action {words} cannot be performed on relation {name:?}");
     Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
-        .with_detail("This operation is not supported for views."))
+        .with_detail(format!("This operation is not supported for {kind}s.")))
 }
 
 /// ALTER TABLE of a sequence, which can give it another name.

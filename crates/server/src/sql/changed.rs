@@ -48,6 +48,12 @@ impl Changed {
             let (table, definition) = (view.table.clone(), view.definition()?);
             return Ok(Changed { table, definition, view: Some(view) });
         }
+        if table.definition().materialized_view().is_some() {
+            let name = schemas::own_name(table.name());
+            let message = format!("cannot change materialized view {name:?}");
+            return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
+                .with_hint("REFRESH MATERIALIZED VIEW gives it the rows of its query."));
+        }
         if table.definition().sequence().is_some() {
             let message = format!("cannot change sequence {:?}", schemas::own_name(table.name()));
             return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
@@ -75,6 +81,10 @@ impl Changed {
     /// What the table is called where it has no alias.
     pub(super) fn own_name(&self) -> &str {
         schemas::own_name(self.definition.name())
+    }
+
+    pub(super) fn is_view(&self) -> bool {
+        self.view.is_some()
     }
 
     /// The positions of the columns that the statement sees, in its order.

@@ -1,4 +1,4 @@
-//! COMMENT ON TABLE, VIEW, SEQUENCE, COLUMN, INDEX and CONSTRAINT.
+//! COMMENT ON TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, COLUMN, INDEX and CONSTRAINT.
 
 use sqlparser::ast::{CommentObject, ObjectName, Statement};
 
@@ -45,9 +45,10 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
             let (table, part) = (table.name().to_owned(), Part::Index(index));
             return Ok(DefinitionPlan::Comment(CommentPlan { table, part, text }));
         }
-        CommentObject::Table | CommentObject::Sequence | CommentObject::View => {
-            (planner.lookup().table_named(object_name)?, None)
-        }
+        CommentObject::Table
+        | CommentObject::Sequence
+        | CommentObject::View
+        | CommentObject::MaterializedView => (planner.lookup().table_named(object_name)?, None),
         CommentObject::Column => {
             let mut table = object_name.clone();
             let column = names::column(&ObjectName(table.0.split_off(table.0.len() - 1)))?;
@@ -63,6 +64,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
     let wanted = match object_type {
         CommentObject::Sequence => "sequence",
         CommentObject::View => "view",
+        CommentObject::MaterializedView => "materialized view",
         _ => "table",
     };
     if column.is_none() && views::kind(known.definition()) != wanted {

@@ -11,7 +11,7 @@ use super::plan;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{Plan, RowsPlan};
-use crate::schemas;
+use crate::{schemas, views};
 
 /// How rows are written in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,14 +66,16 @@ pub(super) fn plan(
         let message = format!("cannot copy {way} sequence {:?}", schemas::own_name(table.name()));
         return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
     }
-    if definition.view().is_some() {
-        let name = schemas::own_name(table.name());
+    if definition.any_view().is_some() {
+        let (kind, name) = (views::kind(definition), schemas::own_name(table.name()));
         let (message, hint) = match to {
             true => (
-                format!("cannot copy from view {name:?}"),
-                "Make a table of it by CREATE TABLE ... AS, and copy that.",
+                format!("cannot copy from {kind} {name:?}"),
+                "Try the COPY (SELECT ...) TO variant.",
             ),
-            false => (format!("cannot copy to view {name:?}"), "Copy to the table that it reads."),
+            false => {
+                (format!("cannot copy to {kind} {name:?}"), "Copy to the table that it reads.")
+            }
         };
         return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message).with_hint(hint));
     }

@@ -23,7 +23,7 @@ use crate::rewrite::has_key_already;
 use crate::{made_up, schemas};
 
 /// What `WITH (...)` says.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) is_unlogged: bool,
     is_strict: bool,

@@ -1,4 +1,5 @@
-//! CREATE TABLE ... AS and SELECT INTO: a table of the columns and the rows of a query. It has no key.
+//! CREATE TABLE ... AS and SELECT INTO: a table of the columns and the rows of a query. It has no key. WITH NO DATA has
+//! the columns alone.
 
 use std::sync::Arc;
 
@@ -22,6 +23,18 @@ pub(crate) struct CreateAsPlan {
     pub(crate) if_not_exists: bool,
     pub(crate) on_commit: Option<OnCommit>,
     pub(crate) query: QueryPlan,
+    /// Whether the query is to be asked.
+    pub(crate) has_data: bool,
+}
+
+impl CreateAsPlan {
+    /// As it stands in the answer where that does not count rows.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self.definition.materialized_view() {
+            None => "CREATE TABLE AS",
+            Some(_) => "CREATE MATERIALIZED VIEW",
+        }
+    }
 }
 
 /// Plans CREATE TABLE ... AS.
@@ -29,7 +42,7 @@ pub(super) fn plan(
     planner: &Planner<'_>,
     statement: &CreateTable,
     query: &Query,
-    kind: Kind,
+    (kind, has_data): (Kind, bool),
     parameters: &mut Parameters,
 ) -> Result<DefinitionPlan> {
     if !statement.constraints.is_empty() {
@@ -51,15 +64,8 @@ pub(super) fn plan(
         .iter()
         .map(|column| names::own_column(&column.name))
         .collect::<Result<_>>()?;
-    if given.len() > query.columns.len() {
-        return Err(SqlError::new(state::SYNTAX_ERROR, "too many column names were specified"));
-    }
+    let columns = columns_of(&query, &given)?;
     let settings = super::create::settings(&statement.table_options)?;
-    let columns = query.columns.iter().enumerate().map(|(at, column)| {
-        let name = given.get(at).map_or(column.name.as_str(), String::as_str);
-        column_of(name, column)
-    });
-    let columns: Vec<ColumnDefinition> = columns.collect::<Result<_>>()?;
     let mut builder = TableDefinition::builder(&name).keyed_by_row_id();
     builder = columns.into_iter().fold(builder, TableBuilder::column);
     if kind != Kind::Logged || settings.is_unlogged {
@@ -70,7 +76,20 @@ pub(super) fn plan(
         if_not_exists: statement.if_not_exists,
         on_commit: on_commit(statement.on_commit.as_ref(), kind)?,
         query,
+        has_data,
     })))
+}
+
+/// The columns of a query as those of a table, the first of which get the names that are `given`.
+pub(super) fn columns_of(query: &QueryPlan, given: &[String]) -> Result<Vec<ColumnDefinition>> {
+    if given.len() > query.columns.len() {
+        return Err(SqlError::new(state::SYNTAX_ERROR, "too many column names were specified"));
+    }
+    let column = |(at, column): (usize, &OutputColumn)| {
+        let name = given.get(at).map_or(column.name.as_str(), String::as_str);
+        column_of(name, column)
+    };
+    query.columns.iter().enumerate().map(column).collect()
 }
 
 /// A SELECT INTO, and the query without that.
@@ -90,7 +109,7 @@ pub(super) fn select_into(
 ) -> Result<DefinitionPlan> {
     let kind = if into.unlogged { Kind::Unlogged } else { Kind::Logged };
     let create = CreateTableBuilder::new(into.name.clone()).temporary(into.temporary).build();
-    plan(planner, &create, &query, kind, parameters)
+    plan(planner, &create, &query, (kind, true), parameters)
 }
 
 fn column_of(name: &str, column: &OutputColumn) -> Result<ColumnDefinition> {

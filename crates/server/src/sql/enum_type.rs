@@ -219,6 +219,13 @@ pub(super) fn noted(planner: &Planner<'_>, statement: &Statement) -> Result<Opti
     Ok(Some(statement))
 }
 
+/// Writes notes in place of the names of types.
+pub(super) fn note_names<N: VisitMut>(planner: &Planner<'_>, node: &mut N) {
+    in_expressions(node, &|parts: &[String]| {
+        planner.lookup().type_named(parts).map(EnumType::note)
+    });
+}
+
 /// Writes the numbers of types in place of their names, for what is kept.
 pub(super) fn numbered<N: VisitMut>(planner: &Planner<'_>, node: &mut N) {
     in_expressions(node, &|parts: &[String]| {

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP INDEX, and UNIQUE constraints, which are indexes.
 
 use onrush::{
-    IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, TableChange,
+    IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, Table, TableChange,
     TableDefinition, TypeError, Uniqueness,
 };
 use sqlparser::ast::{
@@ -230,9 +230,12 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
         return Err(SqlError::new(state::SYNTAX_ERROR, message));
     }
     let table = planner.lookup().table_named(table_name)?;
-    sequence::check_is_table(planner, &table, |name| {
-        format!("cannot create index on relation {name:?}")
-    })?;
+    let is_materialized = |known: Table| known.definition().materialized_view().is_some();
+    if !planner.seen.table(&table).is_ok_and(is_materialized) {
+        sequence::check_is_table(planner, &table, |name| {
+            format!("cannot create index on relation {name:?}")
+        })?;
+    }
     let columns = columns.iter().map(indexed_column).collect::<Result<Vec<_>>>()?;
     let included = include.iter().map(names::own_column).collect::<Result<Vec<_>>>()?;
     let uniqueness = match (unique, nulls_distinct) {

@@ -14,7 +14,7 @@ use super::select::{self, GetPlan, OutputColumn};
 use super::{Planner, names, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::SelectPlan;
-use crate::schemas;
+use crate::{schemas, views};
 
 /// In place of a table's name behind OF: the lock is FOR NO KEY UPDATE.
 pub(super) const NO_KEY: &str = "no key";
@@ -244,9 +244,10 @@ fn add(
                 let instead = "Lock the rows of the table that it reads.";
                 return Err(SqlError::not_supported(format!("{verb} of a view"), instead));
             }
-            if table.definition().sequence().is_some() {
+            let kind = views::kind(table.definition());
+            if kind != "table" {
                 let message =
-                    format!("cannot lock rows in sequence {:?}", schemas::own_name(table.name()));
+                    format!("cannot lock rows in {kind} {:?}", schemas::own_name(table.name()));
                 return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
             }
             if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {

@@ -4,7 +4,6 @@
 //! sqlparser reads the text. A statement with any clause that is not known here is refused, never
 //! run without it: [`parse`] and then [`plan::plan`].
 
-mod absent;
 mod alter;
 mod changed;
 mod check;
@@ -100,7 +99,10 @@ pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
 pub(crate) use setting::{Isolation, SettingChange, TransactionModes};
 pub(crate) use storage::StoragePlan;
 pub(crate) use user::{ROLE, SESSION_USER};
-pub(crate) use view::{NewView, Updatable, ViewPlan, is_no_view, shown as view_as_shown};
+pub(crate) use view::materialized::RefreshPlan;
+pub(crate) use view::{
+    NewView, Updatable, ViewPlan, is_no_view, kind as view_kind, shown as view_as_shown,
+};
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
 use std::sync::Arc;
@@ -111,6 +113,7 @@ use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
+use view::materialized::RefreshStatement;
 
 use crate::access::Access;
 use crate::clients::Clients;
@@ -146,14 +149,16 @@ impl<'b> Planner<'b> {
 #[derive(Clone, Debug)]
 pub(crate) enum Parsed {
     Sql(Box<Statement>),
-    /// CREATE UNLOGGED TABLE, without that word, which sqlparser does not know.
-    CreateUnlogged(Box<Statement>),
+    /// CREATE of a table or a view, without the words of its form, which sqlparser does not know.
+    Create(Box<Statement>, plan::CreateForm),
     /// ALTER TABLE ... SET SCHEMA, as if the table were to be called as the schema.
     SetSchema(Box<Statement>),
     /// COMMENT ON CONSTRAINT of this name, as if it were on its table.
     ConstraintComment(String, Box<Statement>),
-    /// ALTER VIEW, as if it were a table; whether it is SET SCHEMA, as above.
-    AlterView(Box<Statement>, bool),
+    /// ALTER VIEW, as if it were a table.
+    AlterView(Box<Statement>, view::AlterView),
+    /// REFRESH MATERIALIZED VIEW.
+    Refresh(RefreshStatement),
     /// CREATE or ALTER SEQUENCE.
     Sequence(Box<sequence::Statement>),
     /// ALTER DATABASE of this name, with what is SET or RESET.
@@ -183,7 +188,8 @@ impl Parsed {
     pub(crate) fn is_of_transactions(&self) -> bool {
         let statement = match self {
             Parsed::Sql(statement) => statement,
-            Parsed::CreateUnlogged(_)
+            Parsed::Create(..)
+            | Parsed::Refresh(_)
             | Parsed::SetSchema(_)
             | Parsed::AlterView(..)
             | Parsed::ConstraintComment(..)
@@ -220,14 +226,17 @@ impl Parsed {
     pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
-            Parsed::CreateUnlogged(statement) => {
-                plan::create_unlogged(&planner, statement, parameters)
+            Parsed::Create(statement, form) => {
+                plan::create_in_form(&planner, statement, *form, parameters)
             }
             Parsed::SetSchema(statement) => {
                 alter::plan_set_schema(&planner, statement).map(Plan::Definition)
             }
-            Parsed::AlterView(statement, sets_schema) => {
-                view::alter(&planner, statement, *sets_schema).map(Plan::Definition)
+            Parsed::AlterView(statement, form) => {
+                view::alter(&planner, statement, *form).map(Plan::Definition)
+            }
+            Parsed::Refresh(statement) => {
+                view::materialized::refresh(&planner, statement).map(Plan::Definition)
             }
             Parsed::ConstraintComment(name, statement) => {
                 comment::of_constraint(&planner, name, statement).map(Plan::Definition)
@@ -273,9 +282,10 @@ fn read_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Parsed>> {
         let statement = Box::new(statement);
         Ok(match marks.next_if(|(marked, _)| *marked == number) {
             None => Parsed::Sql(statement),
-            Some((_, Mark::Unlogged)) => Parsed::CreateUnlogged(statement),
+            Some((_, Mark::Create(form))) => Parsed::Create(statement, form),
+            Some((_, Mark::Refresh(refresh))) => Parsed::Refresh(refresh),
             Some((_, Mark::SetSchema)) => Parsed::SetSchema(statement),
-            Some((_, Mark::AlterView(sets_schema))) => Parsed::AlterView(statement, sets_schema),
+            Some((_, Mark::AlterView(form))) => Parsed::AlterView(statement, form),
             Some((_, Mark::ConstraintComment(name))) => Parsed::ConstraintComment(name, statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),

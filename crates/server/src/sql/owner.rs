@@ -1,7 +1,7 @@
 //! To whom things belong, in statements that sqlparser does not read, or not in all forms.
 //!
 //! ```text
-//! ALTER TABLE | VIEW | SEQUENCE | SCHEMA [IF EXISTS] [schema.]name OWNER TO role
+//! ALTER TABLE | VIEW | MATERIALIZED VIEW | SEQUENCE | SCHEMA [IF EXISTS] [schema.]name OWNER TO role
 //! REASSIGN OWNED BY role [, ...] TO role
 //! DROP OWNED BY role [, ...] [CASCADE | RESTRICT]
 //! ```
@@ -62,9 +62,10 @@ impl OwnerPlan {
     }
 }
 
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 5] = [
     ("table", "ALTER TABLE"),
     ("view", "ALTER VIEW"),
+    ("materialized view", "ALTER MATERIALIZED VIEW"),
     ("sequence", "ALTER SEQUENCE"),
     ("schema", "ALTER SCHEMA"),
 ];
@@ -74,11 +75,14 @@ pub(super) fn read(words: &[&Token]) -> Option<OwnerStatement> {
     let lower: Vec<String> = words.iter().map(|word| word.to_string().to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
     match lower.as_slice() {
-        ["alter", kind, middle @ .., "owner", "to", _] => {
-            let (kind, _) = KINDS.iter().find(|(known, _)| known == kind)?;
-            let if_exists = middle.starts_with(&["if", "exists"]);
-            let start = 2 + if if_exists { 2 } else { 0 };
-            let name = match &words[start..words.len() - 3] {
+        ["alter", rest @ .., "owner", "to", _] => {
+            let begins =
+                |known: &str| known.split(' ').zip(rest).all(|(known, word)| known == *word);
+            let (kind, _) = KINDS.iter().find(|(known, _)| begins(known))?;
+            let kind_words = kind.split(' ').count();
+            let if_exists = rest.get(kind_words..)?.starts_with(&["if", "exists"]);
+            let start = 1 + kind_words + if if_exists { 2 } else { 0 };
+            let name = match words.get(start..words.len() - 3)? {
                 [own] => (None, identifier(own)?),
                 [schema, Token::Period, own] => (Some(identifier(schema)?), identifier(own)?),
                 _ => return None,

@@ -15,9 +15,8 @@ use super::operand::{Operand, Parameters};
 use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
-    Planner, absent, alter, clauses, comment, create, create_as, cursor, enum_type, explain,
-    extension, index, insert, lock, names, prepare, schema, select, sequence, setting, view, with,
-    write,
+    Planner, alter, clauses, comment, create, create_as, cursor, enum_type, explain, extension,
+    index, insert, lock, names, prepare, schema, select, sequence, setting, view, with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -103,8 +102,8 @@ pub(crate) fn plan(
             write::delete(planner, None, delete, parameters).map(Plan::from)
         }
         Statement::Explain { .. } => explain::plan(planner, statement, parameters).map(Plan::Rows),
-        Statement::CreateTable(table) => {
-            create_table(planner, table, Kind::Logged, parameters).map(Plan::Definition)
+        Statement::CreateTable(_) | Statement::CreateView(_) => {
+            create_relation(planner, statement, CreateForm::PLAIN, parameters).map(Plan::Definition)
         }
         Statement::Drop { object_type: ObjectType::Table, if_exists, names, cascade, .. } => {
             let name = |name| planner.lookup().table_that_may_be(name, *if_exists);
@@ -114,12 +113,16 @@ pub(crate) fn plan(
         }
         Statement::CreateSchema { .. } => schema::create(statement).map(Plan::Definition),
         Statement::AlterSchema(alter) => schema::alter(alter).map(Plan::Definition),
-        Statement::CreateView(create) => view::create(planner, create).map(Plan::Definition),
-        Statement::Drop { object_type: ObjectType::View, if_exists, names, cascade, .. } => {
-            view::drop(planner, *if_exists, names, *cascade).map(Plan::Definition)
-        }
-        Statement::Drop { object_type: ObjectType::MaterializedView, if_exists, names, .. } => {
-            absent::drop(planner, *if_exists, names).map(Plan::Definition)
+        Statement::Drop {
+            object_type: kind @ (ObjectType::View | ObjectType::MaterializedView),
+            if_exists,
+            names,
+            cascade,
+            ..
+        } => {
+            let is_materialized = *kind == ObjectType::MaterializedView;
+            view::drop(planner, (*if_exists, *cascade), names, is_materialized)
+                .map(Plan::Definition)
         }
         Statement::Drop {
             object_type: ObjectType::Sequence, if_exists, names, cascade, ..
@@ -244,28 +247,50 @@ pub(crate) fn plan(
     }
 }
 
-fn create_table(
-    planner: &Planner<'_>,
-    table: &ast::CreateTable,
-    kind: Kind,
-    parameters: &mut Parameters,
-) -> Result<DefinitionPlan> {
-    match &table.query {
-        Some(query) => create_as::plan(planner, table, query, kind, parameters),
-        None => create::plan(planner, table, kind),
-    }
+/// What stands in a CREATE of a table or a view that sqlparser does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CreateForm {
+    /// UNLOGGED.
+    pub(super) is_unlogged: bool,
+    /// Not WITH NO DATA.
+    pub(super) has_data: bool,
 }
 
-/// Plans CREATE UNLOGGED TABLE.
-pub(super) fn create_unlogged(
+impl CreateForm {
+    pub(super) const PLAIN: CreateForm = CreateForm { is_unlogged: false, has_data: true };
+}
+
+/// Plans a CREATE whose form was read already.
+pub(super) fn create_in_form(
     planner: &Planner<'_>,
     statement: &Statement,
+    form: CreateForm,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
+    let noted = enum_type::noted(planner, statement)?;
+    let statement = noted.as_ref().unwrap_or(statement);
+    clauses::check(planner, statement)?;
+    create_relation(planner, statement, form, parameters).map(Plan::Definition)
+}
+
+fn create_relation(
+    planner: &Planner<'_>,
+    statement: &Statement,
+    CreateForm { is_unlogged, has_data }: CreateForm,
+    parameters: &mut Parameters,
+) -> Result<DefinitionPlan> {
+    let kind = if is_unlogged { Kind::Unlogged } else { Kind::Logged };
     match statement {
-        Statement::CreateTable(table) => {
-            clauses::check(planner, statement)?;
-            create_table(planner, table, Kind::Unlogged, parameters).map(Plan::Definition)
+        Statement::CreateTable(table) => match &table.query {
+            Some(query) => create_as::plan(planner, table, query, (kind, has_data), parameters),
+            None => create::plan(planner, table, kind),
+        },
+        Statement::CreateView(view) if !is_unlogged => {
+            view::create(planner, view, has_data, parameters)
+        }
+        Statement::CreateView(view) if view.materialized => {
+            let message = "materialized views cannot be unlogged";
+            Err(SqlError::new(state::FEATURE_NOT_SUPPORTED, message))
         }
         other => Err(SqlError::not_supported(
             format!("UNLOGGED in {other}"),

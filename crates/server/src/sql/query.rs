@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::{DataType, Table};
+use onrush::{DataType, Table, ViewDefinition, ViewRows};
 use onrush_query::Query;
 use sqlparser::ast;
 
@@ -11,7 +11,8 @@ use super::computed::{output_columns, read_as};
 use super::operand::Parameters;
 use super::relations::{Known, ReadTable};
 use super::select::OutputColumn;
-use crate::error::Result;
+use crate::error::{Result, SqlError, state};
+use crate::schemas;
 use crate::seen::Seen;
 
 /// A query, ready to run.
@@ -31,6 +32,14 @@ impl QueryPlan {
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
         QueryPlan::of_rows_of(planner, &[], query, parameters)
+    }
+
+    /// The query of a view.
+    pub(super) fn of_view(planner: &Planner<'_>, view: &ViewDefinition) -> Result<QueryPlan> {
+        let relations = Known::new(planner, &[]);
+        let query = tokio::task::block_in_place(|| relations.query_of(view))?;
+        let columns = output_columns(query.columns());
+        Ok(QueryPlan { query, columns, parameters: Vec::new(), tables: relations.into_tables() })
     }
 
     /// A query that finds rows of `changed`, and so has its row ids beside the columns.
@@ -62,6 +71,25 @@ impl QueryPlan {
     /// The tables that who runs it needs the right to read.
     pub(crate) fn asked_tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.iter().filter(|read| read.is_asked).map(|read| &read.table)
+    }
+
+    /// All tables that it reads.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.iter().map(|read| &read.table)
+    }
+
+    /// # Errors
+    /// It reads a materialized view that was not refreshed yet.
+    pub(crate) fn check_rows_are_there(&self) -> Result<()> {
+        let is_empty = |table: &&Table| {
+            let view = table.definition().materialized_view();
+            view.is_some_and(|view| view.rows == ViewRows::Missing)
+        };
+        let Some(view) = self.tables().find(is_empty) else { return Ok(()) };
+        let name = schemas::own_name(view.name());
+        let message = format!("materialized view {name:?} has not been populated");
+        Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message)
+            .with_hint("Use the REFRESH MATERIALIZED VIEW command."))
     }
 
     /// Whether a table that it reads was altered or dropped since it was planned.

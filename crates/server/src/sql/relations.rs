@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush::{Table, ViewDefinition, ViewSource};
-use onrush_query::{Relation, Relations, View as QueryView};
+use onrush_query::{Query, Relation, Relations, View as QueryView};
 use sqlparser::ast;
 
 use super::enum_type;
@@ -126,7 +126,22 @@ impl<'d> Known<'d> {
         self.planned(Within { view: view.clone(), is_temporary: false }, names)
     }
 
+    /// Plans the query of a view as a query.
+    pub(super) fn query_of(&self, view: &ViewDefinition) -> Result<Query> {
+        let (query, known) = self.within(Within { view: view.clone(), is_temporary: false })?;
+        let planned = self.planner.queries.plan(query, &known, &[]);
+        planned.map_err(|error| SqlError::from(error).without_place())
+    }
+
     fn planned(&self, within: Within, names: &[String]) -> Result<QueryView> {
+        let (query, known) = self.within(within)?;
+        let planned = self.planner.queries.plan_view(query, &known, names);
+        // Places are those in the text of the view.
+        planned.map_err(|error| SqlError::from(error).without_place())
+    }
+
+    /// The query of a view, and what names mean in it.
+    fn within(&self, within: Within) -> Result<(ast::Query, Known<'d>)> {
         let mut query = stored::read(&within.view, |number| self.planner.seen.numbered(number))?;
         enum_type::noted_again(self.planner, &mut query);
         check_constants("a view", &query.to_string())?;
@@ -137,9 +152,7 @@ impl<'d> Known<'d> {
             depth: self.depth + 1,
             found: Rc::clone(&self.found),
         };
-        let planned = self.planner.queries.plan_view(query, &known, names);
-        // Places are those in the text of the view.
-        planned.map_err(|error| SqlError::from(error).without_place())
+        Ok((query, known))
     }
 
     /// What the view reads under a name that stands for the place of a source.

@@ -10,8 +10,11 @@ use super::constraints::{self, ConstraintsPlan};
 use super::drop_missing::{self, DropMissing};
 use super::fetch::{self, FetchPlan};
 use super::owner::{self, OwnerStatement};
+use super::plan::CreateForm;
 use super::setting::SettingChange;
 use super::storage::{self, StorageStatement};
+use super::view::AlterView;
+use super::view::materialized::{self, RefreshStatement};
 use super::{
     conflict_words, frame_words, like, limit_words, locking_words, order_words, schema_elements,
     sequence, subscript_words, unique_words, user, variadic_words,
@@ -21,14 +24,16 @@ use crate::error::{Result, SqlError};
 /// What the words that are left of a statement do not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// CREATE UNLOGGED TABLE, without that word.
-    Unlogged,
+    /// CREATE, without UNLOGGED and WITH NO DATA.
+    Create(CreateForm),
     /// ALTER DATABASE, with its name; SET or RESET is left.
     Database(String),
     /// ALTER TABLE ... SET SCHEMA, with RENAME TO in place of these words.
     SetSchema,
-    /// ALTER VIEW, with TABLE in place of that; whether it is SET SCHEMA, with RENAME TO in place of these words.
-    AlterView(bool),
+    /// ALTER VIEW, with TABLE in place of that, and RENAME TO in place of SET SCHEMA.
+    AlterView(AlterView),
+    /// REFRESH MATERIALIZED VIEW. A word that is read is left.
+    Refresh(RefreshStatement),
     /// COMMENT ON CONSTRAINT, with its name; COMMENT ON TABLE and the name of its table are left.
     ConstraintComment(String),
     /// A statement that has nothing to do here, by its first word. A word that is read is left.
@@ -122,6 +127,7 @@ fn read_by_words(words: &[&Token]) -> Option<Mark> {
         .or_else(|| user::read(words).map(Mark::Setting))
         .or_else(|| fetch::read(words).map(Mark::Fetch))
         .or_else(|| constraints::read(words).map(Mark::Constraints))
+        .or_else(|| materialized::read(words).map(Mark::Refresh))
 }
 
 fn rewrite_one(
@@ -133,10 +139,6 @@ fn rewrite_one(
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let first = leading[0];
     match words.as_slice() {
-        ["create", "unlogged", ..] => {
-            tokens.remove(leading[1]);
-            Some(Mark::Unlogged)
-        }
         // Rows lie in the order of their key, and leave no space behind that is not used again.
         [verb @ ("vacuum" | "analyze" | "analyse"), ..] => {
             let verb = if *verb == "vacuum" { "VACUUM" } else { "ANALYZE" };
@@ -163,14 +165,21 @@ fn rewrite_one(
             tokens.splice(first..=first, all.map(|token| TokenWithSpan { token, span }));
             None
         }
-        ["create", ..] if !is_view(&words) => {
-            type_named_columns(tokens, statement);
-            None
+        ["create", ..] => {
+            let form = create_form(tokens, &statement, leading, &words);
+            (form != CreateForm::PLAIN).then_some(Mark::Create(form))
         }
         ["alter", "table", ..] => renames_schema(tokens, &statement).then_some(Mark::SetSchema),
         ["alter", "view", ..] => {
             tokens[leading[1]].token = Token::make_keyword("TABLE");
-            Some(Mark::AlterView(renames_schema(tokens, &statement)))
+            let sets_schema = renames_schema(tokens, &statement);
+            Some(Mark::AlterView(AlterView { is_materialized: false, sets_schema }))
+        }
+        ["alter", "materialized", "view", ..] => {
+            let sets_schema = renames_schema(tokens, &statement);
+            tokens[leading[2]].token = Token::make_keyword("TABLE");
+            tokens.remove(leading[1]);
+            Some(Mark::AlterView(AlterView { is_materialized: true, sets_schema }))
         }
         ["comment", "on", "constraint", _, "on"] => {
             let domain = tokens[leading[4] + 1..statement.end]
@@ -194,6 +203,50 @@ fn rewrite_one(
             Some(Mark::Database(name))
         }
         _ => None,
+    }
+}
+
+/// Takes the words out of a CREATE that tell its form, and gives the columns of a table a type that have none.
+fn create_form(
+    tokens: &mut Vec<TokenWithSpan>,
+    statement: &Range<usize>,
+    leading: &[usize],
+    words: &[&str],
+) -> CreateForm {
+    let mut end = statement.end;
+    let is_plain_view = is_view(words) && !words.contains(&"materialized");
+    let has_data = is_plain_view || {
+        let (has_data, without) = without_data(&tokens[statement.start..end]);
+        tokens.drain(statement.start + without..end);
+        end = statement.start + without;
+        has_data
+    };
+    let is_unlogged = words.get(1) == Some(&"unlogged");
+    if is_unlogged {
+        tokens.remove(leading[1]);
+        end -= 1;
+    }
+    if !is_view(words) {
+        type_named_columns(tokens, statement.start..end);
+    }
+    CreateForm { is_unlogged, has_data }
+}
+
+/// Whether a CREATE ... AS asks its query, and how many of its tokens stand before WITH DATA or WITH NO DATA.
+fn without_data(statement: &[TokenWithSpan]) -> (bool, usize) {
+    let is_word = |at: &usize| !matches!(statement[*at].token, Token::Whitespace(_));
+    let places: Vec<usize> = (0..statement.len()).filter(is_word).collect();
+    let words: Vec<String> = places.iter().map(|at| word(&statement[*at])).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (has_data, count) = match words.as_slice() {
+        [.., "with", "no", "data"] => (false, 3),
+        [.., "with", "data"] => (true, 2),
+        _ => return (true, statement.len()),
+    };
+    let before = &words[..words.len() - count];
+    match before.contains(&"as") {
+        true => (has_data, places[before.len()]),
+        false => (true, statement.len()),
     }
 }
 
@@ -297,7 +350,7 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
 
 /// Whether these words begin a CREATE VIEW.
 fn is_view(leading: &[&str]) -> bool {
-    let kinds = ["or", "replace", "temp", "temporary", "recursive"];
+    let kinds = ["or", "replace", "temp", "temporary", "unlogged", "recursive", "materialized"];
     let mut words = leading.iter().skip(1).skip_while(|word| kinds.contains(word));
     words.next() == Some(&"view")
 }
@@ -358,13 +411,28 @@ mod tests {
     fn words_that_are_not_known_are_replaced() {
         let (text, marks) = rewritten(";; ABORT; table t; CREATE UNLOGGED TABLE u; TABLE v");
         let expected = "; ; ROLLBACK ; SELECT * FROM t ; CREATE TABLE u ; SELECT * FROM v";
-        assert_eq!((text.as_str(), marks), (expected, vec![(2, Mark::Unlogged)]));
+        let unlogged = CreateForm { is_unlogged: true, has_data: true };
+        assert_eq!((text.as_str(), marks), (expected, vec![(2, Mark::Create(unlogged))]));
         let (text, marks) = rewritten("SELECT 1; ALTER DATABASE Shop SET a = b; abort");
         assert_eq!(text, "SELECT 1 ; SET a = b ; ROLLBACK");
         assert_eq!(marks, [(1, Mark::Database("shop".into()))]);
         let (text, marks) = rewritten("ALTER TABLE IF EXISTS s.t SET SCHEMA \"Other\"");
         assert_eq!(text, "ALTER TABLE IF EXISTS s . t RENAME TO \"Other\"");
         assert_eq!(marks, [(0, Mark::SetSchema)]);
+    }
+
+    #[test]
+    fn what_is_made_without_data_is_marked() {
+        let without = CreateForm { is_unlogged: false, has_data: false };
+        for created in ["TABLE t", "MATERIALIZED VIEW v"] {
+            let text = format!("CREATE {created} AS SELECT 1");
+            let marks = rewritten(&format!("{text} WITH NO DATA"));
+            assert_eq!(marks, (text.clone(), vec![(0, Mark::Create(without))]));
+            assert_eq!(rewritten(&format!("{text} WITH DATA")), (text, Vec::new()));
+        }
+        for text in ["CREATE VIEW v AS SELECT 1 WITH DATA", "CREATE TABLE t ( a int ) WITH DATA"] {
+            assert_eq!(rewritten(text), (text.to_owned(), Vec::new()));
+        }
     }
 
     #[test]

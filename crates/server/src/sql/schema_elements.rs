@@ -87,7 +87,7 @@ fn check_schema(name: &str, element: &Parsed) -> Result<()> {
             sequence::Statement::Create { name, .. } => Some(name),
             sequence::Statement::Alter { .. } => None,
         },
-        Parsed::CreateUnlogged(statement) | Parsed::Sql(statement) => match &**statement {
+        Parsed::Create(statement, _) | Parsed::Sql(statement) => match &**statement {
             Statement::CreateTable(table) if table.query.is_none() => Some(&table.name),
             Statement::CreateView(view) => Some(&view.name),
             Statement::CreateIndex(index) => Some(&index.table_name),

@@ -59,7 +59,6 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "CREATE TABLE u (id int PRIMARY KEY, who text DEFAULT lower(current_user))",
         "CREATE TABLE u (id int PRIMARY KEY, at box)",
         "CREATE INDEX i ON t (md5(n::text))",
-        "CREATE MATERIALIZED VIEW v AS SELECT 1",
         "CREATE TABLE u (id int PRIMARY KEY, n int UNIQUE DEFERRABLE)",
         "CREATE TABLE u (id int PRIMARY KEY, n int REFERENCES t MATCH PARTIAL)",
         "CREATE TYPE pair AS (a int, b int)",

@@ -7,7 +7,7 @@
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
 //!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
-//!          labels
+//!          labels; 12 with a view that keeps rows
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -25,9 +25,9 @@
 //!          labels
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 11 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 12 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 to 11 only, computed of other columns
+//!          formats 9 to 12 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -36,10 +36,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 11: 1, the rows are not logged; formats 3 to 11 only: 0, they are
-//! u8       formats 4 to 11 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 12: 1, the rows are not logged; formats 3 to 12 only: 0, they are
+//! u8       formats 4 to 12 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 11 where they say so, a table that was altered:
+//! format 3, and formats 4 to 12 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -52,30 +52,30 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 11 only:
+//! formats 4 to 12 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 11 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 12 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 11 only:
+//! formats 6 to 12 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          formats 10 and 11 plus 4: the number is that of an expression of the index
+//!          formats 10 to 12 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   formats 10 and 11 only:
+//!   formats 10 to 12 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 11 only:
+//! formats 7 to 12 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -93,10 +93,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 to 11 only:
+//! formats 9 to 12 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 to 11 where they say so, a view:
+//! format 8, and formats 9 to 12 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -106,9 +106,12 @@
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //!
-//! format 11 only:
+//! formats 11 and 12 only:
 //! name     the primary key, or empty
 //! u8       1 the table is a type of labels, 0 it is not; then only: its labels
+//!
+//! format 12 only:
+//! u8       the rows that the view keeps: 1 those of its query, 2 they are missing
 //!
 //! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
@@ -145,6 +148,7 @@ const FORMAT_WITH_VIEW: u8 = 8;
 const FORMAT_WITH_GENERATED: u8 = 9;
 const FORMAT_WITH_INDEX_EXPRESSIONS: u8 = 10;
 const FORMAT_WITH_NAMES: u8 = 11;
+const FORMAT_WITH_KEPT_ROWS: u8 = 12;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -154,12 +158,13 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.materialized_view().is_some() => FORMAT_WITH_KEPT_ROWS,
             _ if self.key_name().is_some() || self.labels().is_some() => FORMAT_WITH_NAMES,
             _ if !self.indexes().iter().all(IndexDefinition::is_plain) => {
                 FORMAT_WITH_INDEX_EXPRESSIONS
             }
             _ if self.has_generated() => FORMAT_WITH_GENERATED,
-            _ if self.view().is_some() => FORMAT_WITH_VIEW,
+            _ if self.any_view().is_some() => FORMAT_WITH_VIEW,
             _ if self.is_linked() || self.sequence().is_some() => FORMAT_WITH_REFERENCES,
             _ if !self.indexes().is_empty() || self.entries_of().is_some() => FORMAT_WITH_INDEXES,
             _ if self.has_forms() => FORMAT_WITH_FORMS,
@@ -199,9 +204,9 @@ impl TableDefinition {
             sequences::push(self.sequence(), &mut out);
         }
         if format >= FORMAT_WITH_GENERATED {
-            out.push(u8::from(self.view().is_some()));
+            out.push(u8::from(self.any_view().is_some()));
         }
-        if let Some(view) = self.view() {
+        if let Some(view) = self.any_view() {
             views::push(view, &mut out);
         }
         if format >= FORMAT_WITH_NAMES {
@@ -210,6 +215,9 @@ impl TableDefinition {
         }
         if let Some(of) = self.labels() {
             labels::push(of, &mut out);
+        }
+        if let Some(view) = self.materialized_view() {
+            out.push(views::number_of(view.rows));
         }
         out
     }
@@ -407,7 +415,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_NAMES).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_KEPT_ROWS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -457,7 +465,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         }
         _ => (Vec::new(), Vec::new(), None),
     };
-    let view = match format {
+    let mut view = match format {
         FORMAT_WITH_VIEW => Some(views::read(input)?),
         FORMAT_WITH_GENERATED.. if input.flag()? => Some(views::read(input)?),
         _ => None,
@@ -468,6 +476,10 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         if input.flag()? {
             enumeration = Some(labels::read(input)?);
         }
+    }
+    if format >= FORMAT_WITH_KEPT_ROWS {
+        let view = view.as_mut().ok_or("what is no view keeps the rows of one")?;
+        view.rows = views::rows_of(input.u8()?)?;
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {

@@ -34,7 +34,7 @@ pub use index::{
 };
 pub use row_expression::RowExpression;
 pub use sequence::{SequenceDefinition, SequenceOwner};
-pub use view::{VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition, ViewSource};
+pub use view::{VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition, ViewRows, ViewSource};
 
 use crate::expression::Expression;
 use crate::{DataType, KeyStrategy, TypeError, Value};

@@ -1,4 +1,5 @@
-//! Views as definitions keep them: a table without rows, whose columns are those of a query over other tables.
+//! Views as definitions keep them: a table whose columns are those of a query over other tables. It has no rows; or, if
+//! it is materialized, those that the query gave when the view was last refreshed.
 //!
 //! Invariant: a view names what it reads by numbers, so that other names of that change nothing of it.
 
@@ -37,6 +38,18 @@ pub enum ViewColumnKind {
     Vector,
 }
 
+/// The rows that a view keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ViewRows {
+    /// None: whoever reads it asks its query.
+    #[default]
+    None,
+    /// Those of its query: it is materialized.
+    Kept,
+    /// It is materialized, and was not refreshed yet: nobody can read it.
+    Missing,
+}
+
 /// What a view is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewDefinition {
@@ -46,6 +59,8 @@ pub struct ViewDefinition {
     pub sources: Vec<ViewSource>,
     /// Columns that are more than their type says, by number.
     pub kinds: Vec<(u16, ViewColumnKind)>,
+    /// The rows that it keeps.
+    pub rows: ViewRows,
 }
 
 impl ViewDefinition {
@@ -71,7 +86,7 @@ impl ViewDefinition {
 }
 
 impl TableBuilder {
-    /// Makes the table a view. It has no rows, and the key of a table [without one](Self::keyed_by_row_id).
+    /// Makes the table a view, with the key of a table [without one](Self::keyed_by_row_id).
     #[must_use]
     pub fn view(mut self, view: ViewDefinition) -> TableBuilder {
         self.view = Some(view);
@@ -80,14 +95,24 @@ impl TableBuilder {
 }
 
 impl TableDefinition {
-    /// What makes the table a view; none for one that is not.
+    /// What makes the table a view without rows; none for one that is not.
     pub fn view(&self) -> Option<&ViewDefinition> {
+        self.view.as_ref().filter(|view| view.rows == ViewRows::None)
+    }
+
+    /// What makes the table a view that keeps rows; none for one that is not.
+    pub fn materialized_view(&self) -> Option<&ViewDefinition> {
+        self.view.as_ref().filter(|view| view.rows != ViewRows::None)
+    }
+
+    /// What makes the table a view, whether it keeps rows or not.
+    pub fn any_view(&self) -> Option<&ViewDefinition> {
         self.view.as_ref()
     }
 
-    /// Whether it has rows of its own, which neither sequences nor views nor types of labels have.
+    /// Whether it has rows, which neither sequences nor types of labels have, nor views but materialized ones.
     pub fn is_table(&self) -> bool {
-        self.view.is_none() && self.sequence().is_none() && self.labels().is_none()
+        self.view().is_none() && self.sequence().is_none() && self.labels().is_none()
     }
 
     pub(super) fn check_view(&self) -> Result<(), TypeError> {
@@ -109,6 +134,7 @@ mod tests {
             query: "SELECT x FROM y".into(),
             sources: vec![source],
             kinds: vec![(0, ViewColumnKind::Array), (1, ViewColumnKind::Interval)],
+            rows: ViewRows::None,
         }
     }
 
@@ -122,6 +148,22 @@ mod tests {
         assert_eq!(TableDefinition::from_bytes(&table.to_bytes())?, table);
         assert_eq!(table.shown_columns().collect::<Vec<_>>(), [0, 1]);
         assert!(!table.is_table());
+        Ok(())
+    }
+
+    #[test]
+    fn a_materialized_view_comes_back_from_its_bytes() -> Result<(), TypeError> {
+        for rows in [ViewRows::Kept, ViewRows::Missing] {
+            let table = TableDefinition::builder("v")
+                .column(ColumnDefinition::new("a", DataType::Int32))
+                .column(ColumnDefinition::new("b", DataType::Text))
+                .view(ViewDefinition { rows, ..view() })
+                .build()?;
+            let again = TableDefinition::from_bytes(&table.to_bytes())?;
+            assert_eq!(again, table);
+            assert!(again.is_table() && again.view().is_none());
+            assert_eq!(again.materialized_view().map(|view| view.rows), Some(rows));
+        }
         Ok(())
     }
 

@@ -9,14 +9,15 @@ use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
     AlterPlan, Bound, CommentPlan, CreateAsPlan, EnumPlan, IndexPlan, LockPlan, NewTable,
-    OwnerPlan, Parsed, RoleStatement, SchemaPlan, SequencePlan, SettingChange, StoragePlan,
-    ViewPlan,
+    OwnerPlan, Parsed, QueryPlan, RefreshPlan, RoleStatement, SchemaPlan, SequencePlan,
+    SettingChange, StoragePlan, ViewPlan,
 };
 
 #[derive(Clone)]
 pub(crate) enum DefinitionPlan {
     CreateTable(Arc<NewTable>),
     CreateAs(Arc<CreateAsPlan>),
+    Refresh(Arc<RefreshPlan>),
     AlterTable(AlterPlan),
     DropTables {
         names: Vec<String>,
@@ -75,7 +76,8 @@ impl DefinitionPlan {
     pub(super) fn tag(&self) -> &'static str {
         match self {
             DefinitionPlan::CreateTable(_) => "CREATE TABLE",
-            DefinitionPlan::CreateAs(_) => "CREATE TABLE AS",
+            DefinitionPlan::CreateAs(plan) => plan.tag(),
+            DefinitionPlan::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             DefinitionPlan::AlterTable(_) => "ALTER TABLE",
             DefinitionPlan::DropTables { .. } => "DROP TABLE",
             DefinitionPlan::Truncate { .. } => "TRUNCATE TABLE",
@@ -101,6 +103,10 @@ impl DefinitionPlan {
     pub(super) fn is_stale(&self, seen: &Seen) -> bool {
         match self {
             DefinitionPlan::CreateAs(plan) => plan.query.is_stale(seen),
+            DefinitionPlan::Refresh(plan) => {
+                let is_stale = |query: &QueryPlan| query.is_stale(seen);
+                !seen.is_current(&plan.view) || plan.query.as_ref().is_some_and(is_stale)
+            }
             DefinitionPlan::Lock(plan) => plan.tables.iter().any(|table| !seen.is_current(table)),
             DefinitionPlan::View(ViewPlan::Create(view)) => {
                 view.tables.iter().any(|table| !seen.is_current(table))
@@ -121,6 +127,7 @@ impl DefinitionPlan {
                 backend.drop_indexes(names)
             }
             DefinitionPlan::CreateAs(plan) => return backend.create_as(plan, bound),
+            DefinitionPlan::Refresh(plan) => backend.refresh(plan, bound),
             DefinitionPlan::AlterTable(plan) => backend.alter_table(plan),
             DefinitionPlan::DropTables { names, if_exists, cascades } => {
                 backend.drop_tables(names, *if_exists, *cascades)

@@ -31,9 +31,12 @@ impl DefinitionPlan {
                 backend.check_reads(&plan.query)?;
                 backend.check_may_create(plan.definition.name())
             }
-            DefinitionPlan::AlterTable(plan) | DefinitionPlan::View(ViewPlan::Alter(plan)) => {
-                backend.check_alters(plan)
+            DefinitionPlan::Refresh(plan) => {
+                backend.access.check_owner(&backend.who, &plan.view)?;
+                backend.check_owner_reads(&plan.view)
             }
+            DefinitionPlan::AlterTable(plan)
+            | DefinitionPlan::View(ViewPlan::Alter { plan, .. }) => backend.check_alters(plan),
             DefinitionPlan::DropTables { names, .. }
             | DefinitionPlan::View(ViewPlan::Drop { names, .. })
             | DefinitionPlan::Sequence(SequencePlan::Drop { names, .. })

@@ -138,14 +138,14 @@ fn owner(planner: &Planner<'_>, name: &ObjectName) -> Result<Owner> {
     Ok(Owner { table, column })
 }
 
-/// Refuses a sequence or a view in the place of a table, with what `told` makes of its name.
+/// Refuses a sequence or a view of either kind in the place of a table, with what `told` makes of its name.
 pub(super) fn check_is_table(
     planner: &Planner<'_>,
     name: &str,
     told: impl Fn(&str) -> String,
 ) -> Result<()> {
     let Ok(known) = planner.seen.table(name) else { return Ok(()) };
-    if known.definition().is_table() {
+    if views::is_plain_table(known.definition()) {
         return Ok(());
     }
     let error = SqlError::new(state::WRONG_OBJECT_TYPE, told(schemas::own_name(name)));

@@ -1,5 +1,6 @@
-//! CREATE, ALTER and DROP VIEW.
+//! CREATE, ALTER and DROP VIEW, and the same of materialized views.
 
+pub(super) mod materialized;
 mod shown;
 pub(super) mod stored;
 pub(super) mod updatable;
@@ -7,7 +8,7 @@ pub(super) mod updatable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use onrush::{Table, ViewDefinition, ViewSource};
+use onrush::{Table, ViewDefinition, ViewRows, ViewSource};
 use onrush_query::ColumnType;
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, CreateTableOptions, CreateView, ObjectName, Query, SetExpr,
@@ -16,11 +17,12 @@ use sqlparser::ast::{
 
 use super::alter::{self, AlterPlan};
 use super::create::{self, Kind};
+use super::operand::Parameters;
 use super::relations::Known;
 use super::{Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
-use crate::schemas;
+use crate::{schemas, views};
 pub(crate) use shown::shown;
 pub(crate) use updatable::Updatable;
 
@@ -28,8 +30,17 @@ pub(crate) use updatable::Updatable;
 #[derive(Clone)]
 pub(crate) enum ViewPlan {
     Create(Arc<NewView>),
-    Alter(AlterPlan),
-    Drop { names: Vec<String>, if_exists: bool, cascades: bool },
+    Alter { plan: AlterPlan, is_materialized: bool },
+    Drop { names: Vec<String>, if_exists: bool, cascades: bool, is_materialized: bool },
+}
+
+/// Which form of ALTER a view was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AlterView {
+    /// ALTER MATERIALIZED VIEW.
+    pub(super) is_materialized: bool,
+    /// SET SCHEMA, which stands there as RENAME TO.
+    pub(super) sets_schema: bool,
 }
 
 /// A view that is to be made.
@@ -52,14 +63,21 @@ impl ViewPlan {
     pub(crate) fn tag(&self) -> &'static str {
         match self {
             ViewPlan::Create(_) => "CREATE VIEW",
-            ViewPlan::Alter(_) => "ALTER VIEW",
-            ViewPlan::Drop { .. } => "DROP VIEW",
+            ViewPlan::Alter { is_materialized: false, .. } => "ALTER VIEW",
+            ViewPlan::Alter { is_materialized: true, .. } => "ALTER MATERIALIZED VIEW",
+            ViewPlan::Drop { is_materialized: false, .. } => "DROP VIEW",
+            ViewPlan::Drop { is_materialized: true, .. } => "DROP MATERIALIZED VIEW",
         }
     }
 }
 
-/// Plans a CREATE VIEW.
-pub(super) fn create(planner: &Planner<'_>, statement: &CreateView) -> Result<DefinitionPlan> {
+/// Plans a CREATE VIEW. A materialized one `has_data` if its query is to be asked at once.
+pub(super) fn create(
+    planner: &Planner<'_>,
+    statement: &CreateView,
+    has_data: bool,
+    parameters: &mut Parameters,
+) -> Result<DefinitionPlan> {
     let CreateView {
         or_alter,
         or_replace,
@@ -79,11 +97,11 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateView) -> Result<De
         to,
         params,
     } = statement;
-    if *materialized {
-        let instead = "CREATE VIEW, or CREATE TABLE ... AS for rows that stay.";
-        return Err(SqlError::not_supported("CREATE MATERIALIZED VIEW", instead));
+    if *materialized && (*or_replace || *temporary) {
+        let message = "syntax error at or near \"MATERIALIZED\"";
+        return Err(SqlError::new(state::SYNTAX_ERROR, message));
     }
-    if *if_not_exists {
+    if *if_not_exists && !*materialized {
         let message = "syntax error at or near \"NOT\": CREATE VIEW has no IF NOT EXISTS";
         return Err(SqlError::new(state::SYNTAX_ERROR, message)
             .with_hint("CREATE OR REPLACE VIEW makes it or makes it anew."));
@@ -97,6 +115,9 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateView) -> Result<De
         || params.is_some()
         || !cluster_by.is_empty()
         || columns.iter().any(|column| column.data_type.is_some() || column.options.is_some());
+    if *materialized && !is_of_others {
+        return materialized::create(planner, statement, has_data, parameters);
+    }
     if is_of_others || *options != CreateTableOptions::None {
         return Err(SqlError::not_supported(
             "an option of CREATE VIEW",
@@ -137,7 +158,8 @@ fn is_temporary(planner: &Planner<'_>, source: &ViewSource) -> bool {
 fn planned(planner: &Planner<'_>, view: NewView, given: &[String]) -> Result<NewView> {
     let known = Known::new(planner, &[]);
     let sources = view.sources.clone();
-    let kept = ViewDefinition { query: view.query.clone(), sources, kinds: Vec::new() };
+    let (query, kinds, rows) = (view.query.clone(), Vec::new(), ViewRows::None);
+    let kept = ViewDefinition { query, sources, kinds, rows };
     let planned = tokio::task::block_in_place(|| known.new_view(&kept, given))?;
     if given.len() > planned.columns().len() {
         let message = "CREATE VIEW specifies more column names than columns";
@@ -185,16 +207,17 @@ fn check_query(query: &Query) -> Result<()> {
 pub(super) fn alter(
     planner: &Planner<'_>,
     statement: &Statement,
-    sets_schema: bool,
+    form: AlterView,
 ) -> Result<DefinitionPlan> {
+    let AlterView { is_materialized, sets_schema } = form;
     let Statement::AlterTable(AlterTable { name, if_exists, operations, .. }) = statement else {
         return Err(SqlError::not_supported(statement, FORMS));
     };
     let view = planner.lookup().table_that_may_be(name, *if_exists)?;
     if let Ok(known) = planner.seen.table(&view)
-        && known.definition().view().is_none()
+        && views::kind(known.definition()) != kind(is_materialized)
     {
-        return Err(is_no_view(&view));
+        return Err(is_no_view(&view, is_materialized));
     }
     let is_known = |operation: &AlterTableOperation| {
         use AlterTableOperation::{RenameColumn, RenameTable};
@@ -211,28 +234,35 @@ pub(super) fn alter(
         },
     };
     match planned {
-        DefinitionPlan::AlterTable(plan) => Ok(DefinitionPlan::View(ViewPlan::Alter(plan))),
+        DefinitionPlan::AlterTable(plan) => {
+            Ok(DefinitionPlan::View(ViewPlan::Alter { plan, is_materialized }))
+        }
         other => Ok(other),
     }
 }
 
-const FORMS: &str = "There are ALTER VIEW name RENAME TO, RENAME COLUMN and SET SCHEMA; CREATE OR REPLACE VIEW gives \
-                     it another query.";
+const FORMS: &str = "There are ALTER [MATERIALIZED] VIEW name RENAME TO, RENAME COLUMN, OWNER TO and SET SCHEMA; \
+                     CREATE OR REPLACE VIEW gives a view another query.";
 
-/// A table is where a view is wanted.
-pub(crate) fn is_no_view(name: &str) -> SqlError {
-    let message = format!("{:?} is not a view", schemas::own_name(name));
+/// What a view is called in messages.
+pub(crate) fn kind(is_materialized: bool) -> &'static str {
+    if is_materialized { "materialized view" } else { "view" }
+}
+
+/// Something else is where a view is wanted.
+pub(crate) fn is_no_view(name: &str, is_materialized: bool) -> SqlError {
+    let message = format!("{:?} is not a {}", schemas::own_name(name), kind(is_materialized));
     SqlError::new(state::WRONG_OBJECT_TYPE, message)
 }
 
 /// Plans a DROP VIEW.
 pub(super) fn drop(
     planner: &Planner<'_>,
-    if_exists: bool,
+    (if_exists, cascades): (bool, bool),
     given: &[ObjectName],
-    cascades: bool,
+    is_materialized: bool,
 ) -> Result<DefinitionPlan> {
     let name = |name| planner.lookup().table_that_may_be(name, if_exists);
     let names = given.iter().map(name).collect::<Result<_>>()?;
-    Ok(DefinitionPlan::View(ViewPlan::Drop { names, if_exists, cascades }))
+    Ok(DefinitionPlan::View(ViewPlan::Drop { names, if_exists, cascades, is_materialized }))
 }

@@ -22,7 +22,7 @@ pub(crate) fn shown(
     is_visible: impl Fn(&Table) -> bool,
 ) -> Result<String> {
     let definition = view.definition();
-    let Some(kept) = definition.view() else { return Ok(String::new()) };
+    let Some(kept) = definition.any_view() else { return Ok(String::new()) };
     let mut query = stored::read(kept, |number| seen.numbered(number))?;
     let shown: Vec<&str> =
         definition.shown_columns().map(|at| definition.columns()[at].name.as_str()).collect();

@@ -2,7 +2,7 @@
 
 use super::{Input, push_u16};
 use crate::row::field;
-use crate::schema::{ViewColumnKind, ViewDefinition, ViewSource};
+use crate::schema::{ViewColumnKind, ViewDefinition, ViewRows, ViewSource};
 
 const KINDS: [ViewColumnKind; 6] = [
     ViewColumnKind::Oid,
@@ -14,7 +14,8 @@ const KINDS: [ViewColumnKind; 6] = [
 ];
 
 pub(super) fn push(view: &ViewDefinition, out: &mut Vec<u8>) {
-    let ViewDefinition { query, sources, kinds } = view;
+    // What rows it keeps stands at the end of the definition.
+    let ViewDefinition { query, sources, kinds, rows: _ } = view;
     out.extend_from_slice(&(query.len() as u32).to_le_bytes());
     out.extend_from_slice(query.as_bytes());
     push_u16(sources.len(), out);
@@ -52,7 +53,23 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<ViewDefinition, &'static str
         let kind = usize::from(input.u8()?).checked_sub(1).and_then(|at| KINDS.get(at));
         kinds.push((column, *kind.ok_or("the kind of a view's column is not known")?));
     }
-    Ok(ViewDefinition { query, sources, kinds })
+    Ok(ViewDefinition { query, sources, kinds, rows: ViewRows::None })
+}
+
+pub(super) fn number_of(rows: ViewRows) -> u8 {
+    match rows {
+        ViewRows::None => 0,
+        ViewRows::Kept => 1,
+        ViewRows::Missing => 2,
+    }
+}
+
+pub(super) fn rows_of(number: u8) -> Result<ViewRows, &'static str> {
+    match number {
+        1 => Ok(ViewRows::Kept),
+        2 => Ok(ViewRows::Missing),
+        _ => Err("what rows a view keeps is not known"),
+    }
 }
 
 fn read_numbers(input: &mut Input<'_>) -> Result<Vec<u16>, &'static str> {
