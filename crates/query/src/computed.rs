@@ -14,25 +14,27 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::sql::sqlparser::ast::{self, SelectItem};
-use onrush::{DataType, Row, TableDefinition, Value};
+use onrush::{DataType, Row, Value};
 
 use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::functions::{self, SystemFunction};
-use crate::one_row::{self, OneTable, Place, TIMESTAMP};
+use crate::one_row::{self, NamedColumn, NamedRow, NamedRows, Place};
 use crate::query::{Query, QueryColumn};
-use crate::relation::{Relation, Relations};
 use crate::statement::Client;
 use crate::style::{Style, current};
 use crate::types::{ColumnType, field};
 use crate::values::{readable, value_at};
 
-/// Expressions of rows of one table, without values for their parameters.
+/// What stands in front of the column that says when it is, and its name.
+const TIMESTAMP: &str = "onrush_timestamp";
+
+/// Expressions of rows, without values for their parameters.
 pub struct RowExpressions {
     query: Query,
-    /// The columns of each row that they are of.
-    columns: Vec<(String, ColumnType)>,
+    /// The columns of the rows that they are of, one row behind the other, each with the number of its row.
+    columns: Vec<(usize, NamedColumn)>,
     /// Where neither parameters nor the moment count, what every execution in this style uses.
     ready: Option<(Arc<Style>, Arc<RowValues>)>,
 }
@@ -48,24 +50,21 @@ pub struct RowValues {
 }
 
 impl QueryEngine {
-    /// Compiles expressions of rows of one table, which are called by the names in `rows`.
-    /// `declared` has the types of the parameters as far as they are known.
+    /// Compiles expressions of these rows, of which none or several may be of one table. `declared` has the types
+    /// of the parameters as far as they are known.
     ///
     /// # Errors
     /// A subquery, an aggregate; no such column or function.
     pub fn row_expressions(
         &self,
-        table: &TableDefinition,
-        rows: &[&str],
+        rows: &[NamedRow],
         items: Vec<SelectItem>,
         place: Place,
         declared: &[Option<ColumnType>],
     ) -> Result<RowExpressions> {
         one_row::check(self, &items, &place)?;
-        let query = self.plan(one_row::select(items, rows)?, &OneTable(table), declared)?;
-        let columns = table.columns().iter();
-        let columns = columns.map(|column| (column.name.clone(), column.data_type.into()));
-        let mut made = RowExpressions { query, columns: columns.collect(), ready: None };
+        let query = self.plan(one_row::select(items, rows)?, &NamedRows(rows), declared)?;
+        let mut made = RowExpressions { query, columns: numbered(rows), ready: None };
         if made.query.parameters().is_empty() && !calls(made.query.plan(), tells_of_statement)? {
             let values = made.compiled(self, made.query.plan())?;
             made.ready = Some((current(), Arc::new(values)));
@@ -78,7 +77,7 @@ impl QueryEngine {
     /// # Errors
     /// One that does not always come to the same.
     pub fn constant(&self, expression: ast::Expr) -> Result<Value<'static>> {
-        let query = self.rowless(expression, &[], &NoRelations)?;
+        let query = self.rowless(expression, &[])?;
         let is_changing =
             |function: &ScalarUDF| function.signature().volatility != Volatility::Immutable;
         if calls(query.plan(), is_changing)? {
@@ -95,24 +94,21 @@ impl QueryEngine {
     /// # Errors
     /// A function that tells who asks.
     pub fn rowless_value(&self, expression: ast::Expr) -> Result<RowlessValue> {
-        let query = self.rowless(expression, &[TIMESTAMP], &one_row::OneTimestamp)?;
+        let (name, column_type) = (TIMESTAMP.to_owned(), DataType::TimestampTz.into());
+        let column = NamedColumn { position: 0, name: name.clone(), column_type };
+        let rows = [NamedRow { name, columns: vec![column] }];
+        let query = self.rowless(expression, &rows)?;
         let timestamp = Expr::Column(LogicalColumn::new(Some(TIMESTAMP), TIMESTAMP));
         let plan = functions::bind_to_column(query.plan().clone(), &timestamp)?;
-        let columns = vec![(TIMESTAMP.to_owned(), DataType::TimestampTz.into())];
-        let expressions = RowExpressions { query, columns, ready: None };
+        let expressions = RowExpressions { query, columns: numbered(&rows), ready: None };
         Ok(RowlessValue(expressions.compiled(self, &plan)?))
     }
 
-    fn rowless(
-        &self,
-        expression: ast::Expr,
-        rows: &[&str],
-        relations: &dyn Relations,
-    ) -> Result<Query> {
+    fn rowless(&self, expression: ast::Expr, rows: &[NamedRow]) -> Result<Query> {
         let place = Place { one: "DEFAULT expression", many: "DEFAULT expressions" };
         let items = vec![SelectItem::UnnamedExpr(expression)];
         one_row::check(self, &items, &place)?;
-        let query = self.plan(one_row::select(items, rows)?, relations, &[])?;
+        let query = self.plan(one_row::select(items, rows)?, &NamedRows(rows), &[])?;
         if !query.parameters().is_empty() {
             let message = "a parameter in a DEFAULT expression is not supported".to_owned();
             return Err(QueryError::NotSupported { message });
@@ -136,18 +132,13 @@ impl RowlessValue {
     }
 }
 
-/// There is nothing to read from.
-struct NoRelations;
-
-impl Relations for NoRelations {
-    fn find(&self, _: Option<&str>, name: &str) -> Result<Relation> {
-        let message = format!("the relation {name} in an expression is not supported");
-        Err(QueryError::NotSupported { message })
-    }
-
-    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
-        false
-    }
+/// The columns of rows, each with the number of its row.
+fn numbered(rows: &[NamedRow]) -> Vec<(usize, NamedColumn)> {
+    let of_row = |(number, row): (usize, &NamedRow)| {
+        let columns: Vec<_> = row.columns.iter().map(|column| (number, column.clone())).collect();
+        columns
+    };
+    rows.iter().enumerate().flat_map(of_row).collect()
 }
 
 impl RowExpressions {
@@ -209,11 +200,10 @@ impl RowExpressions {
         for (expression, _) in &mut expressions {
             *expression = with_columns_at(Arc::clone(expression), &used)?;
         }
-        let width = self.columns.len().max(1);
         let (mut columns, mut fields) = (Vec::new(), Vec::<Field>::new());
         for at in used {
-            let (name, column_type) = &self.columns[at % width];
-            columns.push((at / width, at % width, *column_type));
+            let (row, NamedColumn { position, name, column_type }) = &self.columns[at];
+            columns.push((*row, *position, *column_type));
             fields.push(field(name, *column_type, true));
         }
         Ok(RowValues { expressions, schema: Arc::new(Schema::new(fields)), columns })

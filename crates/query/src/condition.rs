@@ -16,7 +16,7 @@ use crate::columns::ColumnBuilder;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::functions::is_told_where_called;
-use crate::one_row::{self, OneTable, Place};
+use crate::one_row::{self, NamedRow, NamedRows, Place};
 use crate::syntax;
 use crate::types::{field, plain_type};
 
@@ -41,8 +41,10 @@ impl QueryEngine {
     pub fn condition(&self, table: &TableDefinition, expression: ast::Expr) -> Result<Condition> {
         let items = vec![SelectItem::UnnamedExpr(expression)];
         one_row::check(self, &items, &PLACE)?;
-        let relations = OneTable(table);
-        let mut query = one_row::select(items, &[table.name()])?;
+        let row = NamedRow::of_table(table.name(), table);
+        let rows = [row.clone()];
+        let relations = NamedRows(&rows);
+        let mut query = one_row::select(items, &rows)?;
         let prepared = syntax::prepare(self, &mut query, &relations, &[])?;
         let planned = self.analyzed(query, &relations, &[]);
         let (plan, _) = planned.map_err(|error| prepared.told(error))?;
@@ -61,7 +63,8 @@ impl QueryEngine {
             collect_columns(&expression).iter().map(|column| column.index()).collect();
         columns.sort_unstable();
         let all = table.columns();
-        let types = columns.iter().map(|column| (*column, all[*column].data_type));
+        let positions = columns.iter().map(|column| row.columns[*column].position);
+        let types = positions.map(|position| (position, all[position].data_type));
         let types: Vec<(usize, DataType)> = types.collect();
         let fields = types
             .iter()

@@ -30,6 +30,7 @@ use crate::functions::{
     self, CheckedArithmetic, CheckedCasts, ExistsAsValue, GroupSets, InputOrder, SingleRows,
     SystemFunction, ZonedCasts,
 };
+use crate::in_list::ListsOfRows;
 use crate::in_turn::PartsInTurn;
 use crate::interrupt::Interest;
 use crate::join_order::{JoinOrder, SORTS};
@@ -107,6 +108,7 @@ impl QueryEngine {
             .with_analyzer_rule(Arc::new(SingleRows))
             .with_analyzer_rule(Arc::new(GroupSets))
             .with_analyzer_rule(Arc::new(InputOrder))
+            .with_analyzer_rule(Arc::new(ListsOfRows))
             .with_analyzer_rule(Arc::new(SubqueriesByRow))
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules());
@@ -214,6 +216,8 @@ fn config(options: &QueryOptions) -> SessionConfig {
     // Functions of many rows are given them in the order of the query below.
     options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.time_zone = Some("+00:00".to_owned());
+    // Whether a column may be NULL is not always known alike before and after a query is put into steps.
+    options.execution.skip_physical_aggregate_schema_check = true;
     config
 }
 

@@ -4,6 +4,11 @@
 //! join comes in the other side's order. DataFusion also takes its rows to come in the order of the side that was read
 //! whole, wherever rows of the other are equal, which is wrong where several are. So that side tells no order.
 //!
+//! What is always one value on a side of a join is that value or NULL where the join gives rows that the side has none
+//! for; DataFusion goes on to take it for one value, and does not sort by it. So such a side tells that no more either.
+//!
+//! So it is with columns that are equal, or in order, below several groupings at once, where each of them may be NULL.
+//!
 //! Behind `unnest` it finds the columns of an order, and of how rows are shared out, by their names. Where two columns
 //! have one name, what is below tells neither.
 
@@ -12,12 +17,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
+use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
@@ -39,13 +46,23 @@ impl PhysicalOptimizerRule for JoinOrder {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            let reads_first_whole = node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
-            let children = match node.children().as_slice() {
-                [whole, other] if reads_first_whole && whole.output_ordering().is_some() => {
-                    let whole = Unordered::new(Arc::clone(whole), Hidden::Order);
-                    vec![Arc::new(whole) as Arc<dyn ExecutionPlan>, Arc::clone(other)]
+            let children = match (node.children().as_slice(), join_type(&node)) {
+                ([whole, other], Some(join_type)) => {
+                    let (first_may_miss, second_may_miss) = may_miss(join_type);
+                    let hides_first =
+                        whole.output_ordering().is_some() || first_may_miss && has_constants(whole);
+                    let hides_second = second_may_miss && has_constants(other);
+                    if !hides_first && !hides_second {
+                        return Ok(Transformed::no(node));
+                    }
+                    vec![hidden_if(hides_first, whole), hidden_if(hides_second, other)]
                 }
-                [input] if node.is::<UnnestExec>() && has_one_name_twice(&input.schema()) => {
+                ([input], None) if has_several_groupings(&node) => {
+                    vec![hidden_if(true, input)]
+                }
+                ([input], None)
+                    if node.is::<UnnestExec>() && has_one_name_twice(&input.schema()) =>
+                {
                     vec![Arc::new(Unordered::new(Arc::clone(input), Hidden::OrderAndShares)) as _]
                 }
                 _ => return Ok(Transformed::no(node)),
@@ -61,6 +78,41 @@ impl PhysicalOptimizerRule for JoinOrder {
 
     fn schema_check(&self) -> bool {
         true
+    }
+}
+
+/// The type of a join that reads its first side whole.
+fn join_type(node: &Arc<dyn ExecutionPlan>) -> Option<JoinType> {
+    let by_hash = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    by_hash.or_else(|| node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()))
+}
+
+/// Whether rows of a join may miss one of the first side, and of the second.
+fn may_miss(join_type: JoinType) -> (bool, bool) {
+    match join_type {
+        JoinType::Left => (false, true),
+        JoinType::Right => (true, false),
+        JoinType::Full => (true, true),
+        _ => (false, false),
+    }
+}
+
+/// Whether rows are grouped in several ways at once: a column is NULL where it is not grouped by.
+fn has_several_groupings(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        let is_first = matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::Single);
+        is_first && aggregate.group_expr().groups().len() > 1
+    })
+}
+
+fn has_constants(side: &Arc<dyn ExecutionPlan>) -> bool {
+    !side.equivalence_properties().constants().is_empty()
+}
+
+fn hidden_if(is_so: bool, side: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match is_so {
+        true => Arc::new(Unordered::new(Arc::clone(side), Hidden::Order)),
+        false => Arc::clone(side),
     }
 }
 

@@ -12,7 +12,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Spanned, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use onrush::{DataType, Row, TableDefinition};
+use onrush::{Row, TableDefinition};
 
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
@@ -29,10 +29,10 @@ pub struct Place {
     pub many: &'static str,
 }
 
-/// `SELECT items FROM relations`, or without FROM where there are none.
-pub(crate) fn select(items: Vec<SelectItem>, relations: &[&str]) -> Result<ast::Query> {
-    let quoted = |name: &&str| format!("\"{}\"", name.replace('"', "\"\""));
-    let relations: Vec<String> = relations.iter().map(quoted).collect();
+/// `SELECT items FROM rows`, or without FROM where there are none.
+pub(crate) fn select(items: Vec<SelectItem>, rows: &[NamedRow]) -> Result<ast::Query> {
+    let quoted = |row: &NamedRow| format!("\"{}\"", row.name.replace('"', "\"\""));
+    let relations: Vec<String> = rows.iter().map(quoted).collect();
     let text = match relations.is_empty() {
         true => "SELECT NULL".to_owned(),
         false => format!("SELECT NULL FROM {}", relations.join(" CROSS JOIN ")),
@@ -133,34 +133,51 @@ impl Visitor for Seeker<'_> {
     }
 }
 
-/// A table of which only the columns are looked at, whatever it is called.
-pub(crate) struct OneTable<'d>(pub(crate) &'d TableDefinition);
+/// A row that expressions are of, by what stands in front of its columns.
+#[derive(Clone, Debug)]
+pub struct NamedRow {
+    /// What stands there.
+    pub name: String,
+    /// The columns that can be named.
+    pub columns: Vec<NamedColumn>,
+}
 
-impl Relations for OneTable<'_> {
-    fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
+/// A column of a [row](NamedRow).
+#[derive(Clone, Debug)]
+pub struct NamedColumn {
+    /// Where its value is in the row.
+    pub position: usize,
+    /// What it is called.
+    pub name: String,
+    /// Its type.
+    pub column_type: ColumnType,
+}
+
+impl NamedRow {
+    /// A row of a table, with the columns that SQL shows.
+    #[must_use]
+    pub fn of_table(name: &str, table: &TableDefinition) -> NamedRow {
         let column = |position: usize| {
-            let column = &self.0.columns()[position];
-            (column.name.clone(), column.data_type)
+            let column = &table.columns()[position];
+            let column_type = column.data_type.into();
+            NamedColumn { position, name: column.name.clone(), column_type }
         };
-        let columns = self.0.shown_columns().map(column).collect();
-        Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
-    }
-
-    fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
-        false
+        NamedRow { name: name.to_owned(), columns: table.shown_columns().map(column).collect() }
     }
 }
 
-/// The relation and the column of [`OneTimestamp`].
-pub(crate) const TIMESTAMP: &str = "onrush_timestamp";
+/// Relations of which only the columns are looked at.
+pub(crate) struct NamedRows<'r>(pub(crate) &'r [NamedRow]);
 
-/// A row that only says when it is: what an expression of no row is computed from.
-pub(crate) struct OneTimestamp;
-
-impl Relations for OneTimestamp {
-    fn find(&self, _: Option<&str>, _: &str) -> Result<Relation> {
-        let columns = vec![(TIMESTAMP.to_owned(), DataType::TimestampTz)];
-        Ok(Relation::Made(Arc::new(OnlyColumns(columns))))
+impl Relations for NamedRows<'_> {
+    fn find(&self, _: Option<&str>, name: &str) -> Result<Relation> {
+        match self.0.iter().find(|row| row.name == name) {
+            Some(row) => Ok(Relation::Made(Arc::new(OnlyColumns(row.columns.clone())))),
+            None => {
+                let message = format!("the relation {name} in an expression is not supported");
+                Err(QueryError::NotSupported { message })
+            }
+        }
     }
 
     fn is_always_empty(&self, _: Option<&str>, _: &str) -> bool {
@@ -169,11 +186,11 @@ impl Relations for OneTimestamp {
 }
 
 #[derive(Debug)]
-struct OnlyColumns(Vec<(String, DataType)>);
+struct OnlyColumns(Vec<NamedColumn>);
 
 impl MadeRows for OnlyColumns {
     fn columns(&self) -> Vec<(&str, ColumnType)> {
-        self.0.iter().map(|(name, data_type)| (name.as_str(), (*data_type).into())).collect()
+        self.0.iter().map(|column| (column.name.as_str(), column.column_type)).collect()
     }
 
     fn rows(&self, _: &Statement) -> Vec<Row> {

@@ -24,6 +24,7 @@ use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
 use onrush::{DataType, Value};
 
+use crate::distinct_on::first_rows_of;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::relation::{Relation, Relations};
@@ -118,7 +119,7 @@ impl QueryEngine {
         plan: LogicalPlan,
         declared: &[Option<ColumnType>],
     ) -> Result<(LogicalPlan, Vec<FieldRef>)> {
-        let plan = with_types(plan)?;
+        let plan = with_types(first_rows_of(plan)?)?;
         let parameters = parameters(&plan, declared)?;
         let analyzer = self.state.analyzer();
         let plan = analyzer.execute_and_check(plan, self.state.config_options(), |_, _| {})?;

@@ -9,8 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{Array, new_empty_array};
-use datafusion::arrow::compute::{concat, kernels::cmp};
+use datafusion::arrow::array::{RecordBatch, new_empty_array};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -32,8 +31,12 @@ use datafusion::physical_plan::collect;
 
 use crate::functions::rewrite;
 use crate::query::check_counts;
+use membership::Members;
+use tokio::sync::OnceCell;
 
+mod join_condition;
 mod lateral;
+mod membership;
 
 /// What a subquery tells of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +116,7 @@ impl AnalyzerRule for SubqueriesByRow {
 }
 
 fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let node = membership::as_existence(node)?;
     let mut calls = Vec::new();
     node.apply_expressions(|expression| {
         expression.apply(|inner| {
@@ -134,7 +138,7 @@ fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
     let schema = merge_schema(&node.inputs());
     match node {
-        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
+        LogicalPlan::Projection(_) => {
             rewrite(node, |expression| match calls.contains(&expression) {
                 true => Ok(Transformed::yes(call(&expression, &schema)?)),
                 false => Ok(Transformed::no(expression)),
@@ -148,9 +152,12 @@ fn by_row(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let joined = LogicalPlanBuilder::from(LogicalPlan::Join(join));
             by_row(joined.filter(condition)?.build()?)
         }
-        LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_) => {
-            computed_below(node, &calls, &schema)
-        }
+        LogicalPlan::Join(join) => join_condition::computed_below(join, &calls),
+        // A condition with a call must not become one of a join, which cannot wait for it.
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Window(_) => computed_below(node, &calls, &schema),
         other => Ok(Transformed::no(other)),
     }
 }
@@ -182,12 +189,12 @@ fn computed_below(
         })
     })?
     .data;
-    let is_sort = matches!(node, LogicalPlan::Sort(_));
+    let has_columns_of_below = matches!(node, LogicalPlan::Sort(_) | LogicalPlan::Filter(_));
     let node = node.with_new_exprs(node.expressions(), vec![below])?;
-    if !is_sort {
+    if !has_columns_of_below {
         return Ok(Transformed::yes(node));
     }
-    // Sorted rows have the columns of those below.
+    // What only orders rows or leaves some out has the columns of those below.
     let shown = LogicalPlanBuilder::from(node).project(columns_of(schema))?.build()?;
     Ok(Transformed::yes(shown))
 }
@@ -213,9 +220,15 @@ fn subquery_of(expression: &Expr) -> Option<(&Arc<LogicalPlan>, Tells)> {
 /// Whether an expression of a node is a subquery that no join can be made of.
 fn needs_call(expression: &Expr, node: &LogicalPlan) -> Result<bool> {
     let Some((rows, tells)) = subquery_of(expression) else { return Ok(false) };
+    if let Expr::InSubquery(of) = expression
+        && !membership::is_joined(of, node)?
+    {
+        return Ok(true);
+    }
     let outer = outer_references(rows)?;
     if outer.is_empty() {
-        return Ok(false);
+        let is_existence = matches!(tells, Tells::Exists { .. });
+        return Ok(is_existence && matches!(node, LogicalPlan::Join(_)));
     }
     // A row two queries outside is none that a join here could be with, and nor is one that a call inside depends on.
     let schema = merge_schema(&node.inputs());
@@ -351,7 +364,7 @@ pub(crate) fn made_ready(
     calls_changed(plan, &|call| {
         let rows = made_ready(call.rows.as_ref().clone(), setting)?;
         let call = RowByRow { rows: Arc::new(rows), ..call.clone() };
-        let running = Running { call, setting: setting() };
+        let running = Running { call, setting: setting(), members: OnceCell::new() };
         Ok(AsyncScalarUDF::new(Arc::new(running)).into_scalar_udf())
     })
 }
@@ -404,6 +417,8 @@ fn calls_changed(
 struct Running {
     call: RowByRow,
     setting: Arc<Setting>,
+    /// The rows of a subquery that depends on nothing, which is asked whether they have a value.
+    members: OnceCell<Arc<Members>>,
 }
 
 impl PartialEq for Running {
@@ -450,6 +465,7 @@ impl AsyncScalarUDFImpl for Running {
             columns.push(given.to_array(args.number_rows)?);
         }
         let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
+        let mut last = None;
         let mut values = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
             let given = columns.iter().map(|column| ScalarValue::try_from_array(column, row));
@@ -457,7 +473,10 @@ impl AsyncScalarUDFImpl for Running {
             let value = match known.get(&given) {
                 Some(value) => value.clone(),
                 None => {
-                    let value = self.value_of(&given).await?;
+                    let value = match self.call.tells {
+                        Tells::Has { negated } => self.has(&given, negated, &mut last).await?,
+                        _ => self.value_of(&given).await?,
+                    };
                     known.insert(given, value.clone());
                     value
                 }
@@ -475,16 +494,7 @@ impl AsyncScalarUDFImpl for Running {
 impl Running {
     /// What the subquery tells for one row outside.
     async fn value_of(&self, given: &[ScalarValue]) -> Result<ScalarValue> {
-        let state = &self.setting.state;
-        let plan = with_values(self.call.rows.as_ref().clone(), &self.call.outer, given)?;
-        let plan = match self.call.tells {
-            Tells::Exists { .. } => LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build()?,
-            Tells::Value | Tells::Has { .. } | Tells::Rows { .. } => plan,
-        };
-        check_counts(state, &plan)?;
-        let plan = state.create_physical_plan(&plan).await?;
-        let context = TaskContext::from(state).with_runtime(Arc::clone(&self.setting.runtime));
-        let batches = collect(plan, Arc::new(context)).await?;
+        let batches = self.rows_of(given).await?;
         let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
         match self.call.tells {
             Tells::Exists { negated } => Ok(ScalarValue::Boolean(Some((rows > 0) != negated))),
@@ -496,23 +506,51 @@ impl Running {
                 ScalarValue::try_from(self.call.returns.data_type())
             }
             Tells::Rows { .. } => lateral::array_of(&batches, self.call.returns.data_type()),
-            Tells::Has { negated } => {
-                let columns: Vec<&dyn Array> =
-                    batches.iter().map(|batch| batch.column(0).as_ref()).collect();
-                if rows == 0 {
-                    return Ok(ScalarValue::Boolean(Some(negated)));
-                }
-                let Some(wanted) = given.last() else {
-                    return internal_err!("IN without a value");
-                };
-                let found = cmp::eq(&concat(&columns)?, &wanted.to_scalar()?)?;
-                let is_found = match found.true_count() {
-                    0 if found.null_count() > 0 => None,
-                    count => Some((count > 0) != negated),
-                };
-                Ok(ScalarValue::Boolean(is_found))
-            }
+            Tells::Has { .. } => internal_err!("IN has no value of its rows alone"),
         }
+    }
+
+    /// The rows of the subquery for one row outside.
+    async fn rows_of(&self, given: &[ScalarValue]) -> Result<Vec<RecordBatch>> {
+        let state = &self.setting.state;
+        let plan = with_values(self.call.rows.as_ref().clone(), &self.call.outer, given)?;
+        let plan = match self.call.tells {
+            Tells::Exists { .. } => LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build()?,
+            Tells::Value | Tells::Has { .. } | Tells::Rows { .. } => plan,
+        };
+        check_counts(state, &plan)?;
+        let plan = state.create_physical_plan(&plan).await?;
+        let context = TaskContext::from(state).with_runtime(Arc::clone(&self.setting.runtime));
+        collect(plan, Arc::new(context)).await
+    }
+
+    /// Whether the last of what is given is among the rows. `last` keeps those of the row outside before.
+    async fn has(
+        &self,
+        given: &[ScalarValue],
+        negated: bool,
+        last: &mut Option<(Vec<ScalarValue>, Arc<Members>)>,
+    ) -> Result<ScalarValue> {
+        let Some((wanted, outer)) = given.split_last() else {
+            return internal_err!("IN without a value");
+        };
+        let members = match last {
+            Some((known, members)) if known == outer => Arc::clone(members),
+            _ => {
+                let made = async {
+                    let pool = &self.setting.runtime.memory_pool;
+                    Members::new(&self.rows_of(given).await?, pool).map(Arc::new)
+                };
+                let members = match outer {
+                    [] => Arc::clone(self.members.get_or_try_init(|| made).await?),
+                    _ => made.await?,
+                };
+                *last = Some((outer.to_vec(), Arc::clone(&members)));
+                members
+            }
+        };
+        let is_in = members.have(wanted)?;
+        Ok(ScalarValue::Boolean(is_in.map(|is_in| is_in != negated)))
     }
 }
 

@@ -387,6 +387,9 @@ impl VisitorMut for Writer<'_> {
                     *expression = other;
                 }
             }
+            Expr::InList { .. } => {
+                compared::row_in(expression);
+            }
             Expr::Substring { .. } | Expr::Position { .. } | Expr::Overlay { .. } => {
                 if let Some(call) = calls::spelled_out(expression) {
                     *expression = call;
@@ -535,8 +538,11 @@ fn name_items(items: &mut [SelectItem]) {
         if let SelectItem::ExprWithAlias { alias, .. } = item {
             taken.insert(folded(alias));
         }
-        if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item {
-            taken.insert(folded(name));
+        if let SelectItem::UnnamedExpr(
+            column @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
+        ) = item
+        {
+            taken.extend(name_of(column));
         }
     }
     for item in items {

@@ -46,6 +46,7 @@ mod json;
 mod keys;
 mod numerics;
 mod operands;
+mod outer;
 mod parameters;
 mod sources;
 mod times;
@@ -281,7 +282,13 @@ fn all_typed(plan: LogicalPlan, told: &Told) -> Result<LogicalPlan> {
             sources::recursive(node, &|term| all_typed(term, told))
         })
         .data()?;
-    plan.transform_up_with_subqueries(|node| typed(node, told)).data()
+    let plan = plan.transform_up_with_subqueries(|node| typed(node, told)).data()?;
+    match outer::of_rows_outside(plan)? {
+        followed if followed.transformed => {
+            followed.data.transform_up_with_subqueries(|node| typed(node, told)).data()
+        }
+        unchanged => Ok(unchanged.data),
+    }
 }
 
 /// The columns that the expressions of a node are made of.
@@ -298,7 +305,8 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
     let plan = sources::as_read(plan)?;
     let schema = schema_below(&plan)?;
     let is_limit = matches!(plan, LogicalPlan::Limit(_));
-    let is_compared = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Join(_));
+    let is_join = matches!(plan, LogicalPlan::Join(_));
+    let is_compared = is_join || matches!(plan, LogicalPlan::Sort(_));
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expression| {
         let name = names.save(&expression);
@@ -310,11 +318,32 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
         if is_compared {
             intervals::as_spans([&mut rewritten.data], &schema);
         }
+        if is_join {
+            rewritten =
+                rewritten.transform_data(|condition| condition.transform_up(column_first))?;
+        }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
     .map_data(|plan| {
         let plan = sources::of_own_types(plan.recompute_schema()?)?;
         keys::node(interval_groups::by_spans(plan)?)
+    })
+}
+
+/// `x = 'a'` for `'a' = x`: beside `x = y` in ON of an outer join DataFusion takes the latter for a condition that no
+/// row of the other side meets.
+fn column_first(expression: Expr) -> Result<Transformed<Expr>> {
+    Ok(match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right })
+            if left.column_refs().is_empty() && !right.column_refs().is_empty() =>
+        {
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr {
+                left: right,
+                op: Operator::Eq,
+                right: left,
+            }))
+        }
+        other => Transformed::no(other),
     })
 }
 
@@ -371,7 +400,8 @@ fn rewrite(
         {
             Transformed::yes(intervals::extreme(call))
         }
-        Expr::ScalarFunction(call) if call.func.name() == "nullif" => {
+        Expr::ScalarFunction(mut call) if call.func.name() == "nullif" => {
+            numerics::together(&mut call.args, schema)?;
             Transformed::yes(intervals::null_if(call, schema)?)
         }
         Expr::ScalarFunction(call) if call.func.name() == "generate_series" => {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
-use super::{Tells, call_of, is_lateral};
+use super::{Tells, call_of, has_calls_of_outer, is_lateral};
 
 const ROWS: &str = "__lateral_rows";
 
@@ -89,7 +89,8 @@ fn lateral_side(side: &LogicalPlan) -> Option<(&Subquery, Option<TableReference>
 
 /// Whether DataFusion makes a join of the rows.
 fn is_joined(rows: &LogicalPlan) -> Result<bool> {
-    if rows.exists(|node| Ok(is_lateral(node)))? {
+    // A call is made of a row, not of what rows are joined by.
+    if rows.exists(|node| Ok(is_lateral(node)))? || has_calls_of_outer(rows)? {
         return Ok(false);
     }
     let mut pulled = PullUpCorrelatedExpr::new().with_need_handle_count_bug(true);

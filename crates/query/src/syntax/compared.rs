@@ -1,11 +1,11 @@
-//! `x < ANY (SELECT ...)`, and rows of which one is less.
+//! `x < ANY (SELECT ...)`, and rows that are compared with rows.
 //!
 //! Of the first DataFusion asks whether there is a row with `x < column`, and where both are columns of one name of
 //! one table it takes the one for the other.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query,
-    Select, SetExpr, Statement, TableFactor,
+    Select, SetExpr, Statement, TableFactor, UnaryOperator,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -86,18 +86,16 @@ fn name(query: &mut Box<Query>, number: usize) -> Option<()> {
 
 /// `(a, b) < (c, d)` field by field, from the first in which they differ; DataFusion takes NULL for a value.
 pub(super) fn rows(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Option<Expr> {
-    let strict = match operator {
-        BinaryOperator::Lt | BinaryOperator::LtEq => BinaryOperator::Lt,
-        BinaryOperator::Gt | BinaryOperator::GtEq => BinaryOperator::Gt,
-        _ => return None,
-    };
     let (left, right) = (fields(left)?, fields(right)?);
     if left.len() != right.len() {
         return None;
     }
-    let pair = |op: BinaryOperator, left: Expr, right: Expr| {
-        let (left, right) = (Box::new(left), Box::new(right));
-        Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))
+    let strict = match operator {
+        BinaryOperator::Lt | BinaryOperator::LtEq => BinaryOperator::Lt,
+        BinaryOperator::Gt | BinaryOperator::GtEq => BinaryOperator::Gt,
+        BinaryOperator::Eq => return of_all(left, right, operator, &BinaryOperator::And),
+        BinaryOperator::NotEq => return of_all(left, right, operator, &BinaryOperator::Or),
+        _ => return None,
     };
     let mut fields = left.into_iter().zip(right).rev();
     let (left, right) = fields.next()?;
@@ -108,6 +106,42 @@ pub(super) fn rows(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Opti
         compared = pair(BinaryOperator::Or, pair(strict.clone(), left, right), rest);
     }
     Some(compared)
+}
+
+/// Writes `(a, b) IN ((c, d), (e, f))` row by row and each of them field by field. None where that is no such list.
+pub(super) fn row_in(expression: &mut Expr) -> Option<()> {
+    let Expr::InList { expr, list, negated } = expression else { return None };
+    let equals = |other: &Expr| rows(expr, &BinaryOperator::Eq, other);
+    let found = joined(list.iter().map(equals).collect::<Option<_>>()?, &BinaryOperator::Or)?;
+    *expression = match *negated {
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) },
+        false => found,
+    };
+    Some(())
+}
+
+fn of_all(
+    left: Vec<Expr>,
+    right: Vec<Expr>,
+    operator: &BinaryOperator,
+    between: &BinaryOperator,
+) -> Option<Expr> {
+    let fields = left.into_iter().zip(right);
+    joined(fields.map(|(left, right)| pair(operator.clone(), left, right)).collect(), between)
+}
+
+/// All of them with an operator in between, as a tree that is no deeper than it must be.
+fn joined(mut all: Vec<Expr>, between: &BinaryOperator) -> Option<Expr> {
+    if all.len() < 2 {
+        return all.pop();
+    }
+    let rest = all.split_off(all.len() / 2);
+    Some(pair(between.clone(), joined(all, between)?, joined(rest, between)?))
+}
+
+fn pair(op: BinaryOperator, left: Expr, right: Expr) -> Expr {
+    let (left, right) = (Box::new(left), Box::new(right));
+    Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))
 }
 
 /// The fields of a row that is written out.

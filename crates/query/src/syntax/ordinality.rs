@@ -50,6 +50,12 @@ fn in_select(select: &mut Select) {
 
 /// `has_others_before` tells whether the arguments may be columns of relations in front.
 fn number(relation: &mut TableFactor, has_others_before: bool) {
+    if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
+        number(&mut table_with_joins.relation, has_others_before);
+        for join in &mut table_with_joins.joins {
+            number(&mut join.relation, true);
+        }
+    }
     // LATERAL in front of a function says nothing: it may have columns of what stands in front in any case.
     if let TableFactor::Function { name, args, alias, with_ordinality, .. } = relation {
         *relation = call(name.clone(), args.clone(), alias.take(), *with_ordinality);

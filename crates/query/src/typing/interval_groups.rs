@@ -16,15 +16,12 @@ use crate::functions::{first_interval, span};
 /// Lets a plan that groups by intervals group by what they are compared by. Of those that are equal the first is shown.
 ///
 /// # Errors
-/// Several groupings at once, and DISTINCT ON.
+/// Several groupings at once.
 pub(super) fn by_spans(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Distinct(Distinct::All(input)) if has_interval(&input) => {
             let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
             grouped(Aggregate::try_new(input, columns, Vec::new())?)
-        }
-        LogicalPlan::Distinct(Distinct::On(on)) if is_among(&on.on_expr, on.input.schema()) => {
-            Err(not_supported("DISTINCT ON of intervals"))
         }
         LogicalPlan::Aggregate(aggregate) => grouped(aggregate),
         other => Ok(other),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onrush::Row;
+use onrush::{Row, Value};
 use onrush_query::RowValues;
 
 use super::{Answer, Backend, RowStream, tag};
@@ -14,15 +14,21 @@ pub(super) struct Returner {
     /// Whether there is a RETURNING.
     pub(super) is_wanted: bool,
     values: Option<Arc<RowValues>>,
+    beside: usize,
 }
 
 impl Returner {
     /// What is sent of a row of the table.
     pub(super) fn row(&self, row: Row) -> Result<Row> {
-        match &self.values {
-            Some(values) => Ok(values.of(&[&row])?),
-            None => Ok(row),
-        }
+        self.row_found(row, &[])
+    }
+
+    /// What is sent of a row of the table, with what was found with it.
+    pub(super) fn row_found(&self, row: Row, found: &[Value<'static>]) -> Result<Row> {
+        let Some(values) = &self.values else { return Ok(row) };
+        let beside = std::iter::repeat_n(found, self.beside);
+        let rows: Vec<&[Value<'static>]> = std::iter::once(&*row).chain(beside).collect();
+        Ok(values.of(&rows)?)
     }
 }
 
@@ -38,7 +44,8 @@ impl Backend {
             Some(computed) => Some(self.finder().row_values(computed, bound)?),
             None => None,
         };
-        Ok(Returner { is_wanted: returning.is_some(), values })
+        let beside = returning.as_ref().map_or(0, |returning| returning.beside);
+        Ok(Returner { is_wanted: returning.is_some(), values, beside })
     }
 }
 

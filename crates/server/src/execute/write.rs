@@ -68,7 +68,8 @@ impl Backend {
                 if transaction.update(&plan.table, key, &changes)? {
                     count += 1;
                     if returner.is_wanted {
-                        changed.push(returner.row(last_row(transaction, &plan.table)?)?);
+                        let new = last_row(transaction, &plan.table)?;
+                        changed.push(returner.row_found(new, &row)?);
                     }
                 }
                 Ok(())
@@ -107,16 +108,18 @@ impl Backend {
         bound: &Bound,
     ) -> Result<Answer> {
         let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
+        let key_columns = plan.table.definition().primary_key().len();
         let (count, removed) = self.change_rows(|transaction| {
             let (mut count, mut removed) = (0, Vec::new());
             let snapshot = transaction.snapshot();
-            finder.for_each(query, bound, snapshot, |key| {
+            finder.for_each(query, bound, snapshot, |found| {
+                let key = &found[..key_columns];
                 if returner.is_wanted
-                    && let Some(row) = transaction.get(&plan.table, &key)?
+                    && let Some(row) = transaction.get(&plan.table, key)?
                 {
-                    removed.push(returner.row(row)?);
+                    removed.push(returner.row_found(row, &found)?);
                 }
-                count += u64::from(transaction.delete(&plan.table, &key)?);
+                count += u64::from(transaction.delete(&plan.table, key)?);
                 Ok(())
             })?;
             Ok((count, removed))

@@ -10,7 +10,7 @@ use onrush::{
     ScanOptions, Snapshot, Table, TableDefinition, Transaction, Value,
 };
 use onrush_query::clock::now_micros;
-use onrush_query::{Place, RowValues};
+use onrush_query::{NamedRow, Place, RowValues};
 use sqlparser::ast::{Expr, SelectItem};
 
 use super::{Form, Rewrite};
@@ -221,7 +221,8 @@ fn computed(
     let place = Place { one: "transform expression", many: "transform expressions" };
     let items = vec![SelectItem::UnnamedExpr(expression.clone())];
     let (queries, relation) = (rewrite.queries, schemas::own_name(table.name()));
-    let made = queries.row_expressions(table.definition(), &[relation], items, place, &[])?;
+    let rows = [NamedRow::of_table(relation, table.definition())];
+    let made = queries.row_expressions(&rows, items, place, &[])?;
     let is_cast = made.columns().iter().all(|it| {
         let found = it.column_type.in_table();
         found.is_some_and(|found| is_cast_when_assigned(found, column.data_type))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use onrush::{DataType, TableDefinition};
-use onrush_query::{ColumnType, Place, QueryColumn, RowExpressions};
+use onrush_query::{ColumnType, NamedRow, Place, QueryColumn, RowExpressions};
 use sqlparser::ast::SelectItem;
 
 use super::Planner;
@@ -21,18 +21,16 @@ pub(crate) struct Computed {
 }
 
 impl Computed {
-    /// Expressions of rows of the table, which are called by these names.
+    /// Expressions of these rows.
     pub(super) fn new(
         planner: &Planner<'_>,
-        definition: &TableDefinition,
-        rows: &[&str],
+        rows: &[NamedRow],
         items: Vec<SelectItem>,
         place: Place,
         parameters: &mut Parameters,
     ) -> Result<Computed> {
         let known = parameters.column_types();
-        let expressions =
-            planner.queries.row_expressions(definition, rows, items, place, &known)?;
+        let expressions = planner.queries.row_expressions(rows, items, place, &known)?;
         let parameters = read_as(parameters, expressions.parameters())?;
         Ok(Computed { expressions, parameters })
     }
@@ -72,25 +70,32 @@ pub(crate) struct Returning {
     pub(crate) columns: Arc<[OutputColumn]>,
     /// What the columns are of; none where they are those of the row.
     pub(crate) computed: Option<Arc<Computed>>,
+    /// How many rows beside the one that is changed they may be of.
+    pub(crate) beside: usize,
 }
 
 impl Returning {
-    /// `relation` is what stands in front of the table's columns.
+    /// `relation` is what stands in front of the table's columns; `others` are what its row was found with.
     pub(super) fn new(
         planner: &Planner<'_>,
-        definition: &TableDefinition,
-        relation: &str,
+        (definition, relation): (&TableDefinition, &str),
+        others: Vec<NamedRow>,
         items: Option<&[SelectItem]>,
         parameters: &mut Parameters,
     ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
-        if let Some(columns) = columns_of(definition, relation, items)? {
-            return Ok(Some(Returning { columns: columns.into(), computed: None }));
+        if others.is_empty()
+            && let Some(columns) = columns_of(definition, relation, items)?
+        {
+            return Ok(Some(Returning { columns: columns.into(), computed: None, beside: 0 }));
         }
+        let mut rows = vec![NamedRow::of_table(relation, definition)];
+        let beside = others.len();
+        rows.extend(others);
         let place = Place { one: "RETURNING", many: "RETURNING" };
         let items = items.to_vec();
-        let computed = Computed::new(planner, definition, &[relation], items, place, parameters)?;
+        let computed = Computed::new(planner, &rows, items, place, parameters)?;
         let columns = output_columns(computed.expressions.columns());
-        Ok(Some(Returning { columns, computed: Some(Arc::new(computed)) }))
+        Ok(Some(Returning { columns, computed: Some(Arc::new(computed)), beside }))
     }
 }

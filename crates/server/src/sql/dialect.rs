@@ -32,6 +32,24 @@ impl OnrushDialect {
     }
 }
 
+/// `a IS [NOT] DISTINCT FROM b`, where b ends before AND.
+fn is_distinct(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    use Keyword::{DISTINCT, FROM, IS, NOT};
+    let negated = match parser.parse_keywords(&[IS, DISTINCT, FROM]) {
+        true => false,
+        false if parser.parse_keywords(&[IS, NOT, DISTINCT, FROM]) => true,
+        false => return None,
+    };
+    let right = parser.parse_subexpr(POSTGRES.prec_value(Precedence::Is));
+    Some(right.map(|right| {
+        let (left, right) = (Box::new(left.clone()), Box::new(right));
+        match negated {
+            false => Expr::IsDistinctFrom(left, right),
+            true => Expr::IsNotDistinctFrom(left, right),
+        }
+    }))
+}
+
 /// How often an expression may be begun. SQL that is right begins about one for each token.
 const ATTEMPTS_PER_TOKEN: usize = 8;
 const ATTEMPTS_MIN: usize = 1000;
@@ -63,13 +81,17 @@ impl Dialect for OnrushDialect {
         }
     }
 
-    /// COLLATE behind what is no plain operand, a cast for one.
+    /// COLLATE behind what is no plain operand, a cast for one; and IS DISTINCT FROM, which the parser lets take all
+    /// that comes behind it.
     fn parse_infix(
         &self,
         parser: &mut Parser<'_>,
         expr: &Expr,
         _: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if let Some(compared) = is_distinct(parser, expr) {
+            return Some(compared);
+        }
         if !parser.parse_keyword(Keyword::COLLATE) {
             return None;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onrush::{DataType, DefaultValue, IndexDefinition, Table, TableDefinition, Uniqueness};
-use onrush_query::{ColumnType, Place, QueryColumn};
+use onrush_query::{ColumnType, NamedRow, Place, QueryColumn};
 use sqlparser::ast::{
     CastKind, ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert,
     Query, SelectItem, SetExpr, TableObject, Value, ValueWithSpan,
@@ -110,7 +110,8 @@ pub(super) fn plan(
     };
     let returned = changed.items(statement.returning.as_deref());
     let returned = returned.as_deref();
-    let returning = Returning::new(planner, definition, &relation, returned, parameters)?;
+    let target = (definition, relation.as_str());
+    let returning = Returning::new(planner, target, Vec::new(), returned, parameters)?;
     let (table, through) = (changed.table.clone(), changed.through());
     Ok(WritePlan::Insert(InsertPlan { table, rows, conflict, returning, through }))
 }
@@ -293,9 +294,9 @@ impl Upsert<'_> {
         }
         let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
         let rows = [self.relation, EXCLUDED];
+        let rows = rows.map(|name| NamedRow::of_table(name, self.definition));
         let place = Place { one: "ON CONFLICT DO UPDATE", many: "ON CONFLICT DO UPDATE" };
-        let computed =
-            Computed::new(self.planner, self.definition, &rows, items, place, parameters)?;
+        let computed = Computed::new(self.planner, &rows, items, place, parameters)?;
         if has_condition {
             check_condition(computed.expressions.columns())?;
         }

@@ -5,6 +5,7 @@
 //! run without it: [`parse`] and then [`plan::plan`].
 
 mod alter;
+mod beside;
 mod changed;
 mod check;
 mod clauses;
@@ -105,6 +106,7 @@ pub(crate) use view::{
 };
 pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dialect::OnrushDialect;
@@ -222,8 +224,19 @@ impl Parsed {
         )
     }
 
-    /// What is to be done, on the tables that there are now.
+    /// What is to be done, on the tables that there are now. A fault of a planner fails the statement, not the client's
+    /// connection.
     pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
+        let planned = AssertUnwindSafe(|| self.planned(planner, parameters));
+        catch_unwind(planned).unwrap_or_else(|panic| {
+            let told = panic.downcast_ref::<String>().map(String::as_str);
+            let told = told.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+            let message = format!("the statement could not be planned: {told}");
+            Err(SqlError::new(state::INTERNAL, message))
+        })
+    }
+
+    fn planned(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         match self {
             Parsed::Sql(statement) => plan::plan(&planner, statement, parameters),
             Parsed::Create(statement, form) => {

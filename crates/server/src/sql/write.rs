@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use onrush::{DefaultValue, Table, TableDefinition};
-use onrush_query::Place;
+use onrush_query::{NamedRow, Place};
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableFactor, TableWithJoins, Update,
@@ -18,7 +18,7 @@ use super::operand::{Operand, Parameters};
 use super::plan;
 use super::query::QueryPlan;
 use super::select::query_of;
-use super::{Planner, condition, names};
+use super::{Planner, beside, condition, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
 use crate::seen::Seen;
@@ -118,11 +118,13 @@ pub(super) fn update(
     };
     let changed = &changed;
     let selection = changed.selection(selection.as_ref(), &relation);
-    let wanted = Wanted { with, target, others, relation: &relation, changed, selection };
-    let rows = wanted.rows(planner, found, parameters)?;
-    let returned = changed.items(returned.as_deref());
     let returned = returned.as_deref();
-    let returning = Returning::new(planner, definition, &relation, returned, parameters)?;
+    let wanted = Wanted { with, target, others, relation: &relation, changed, selection };
+    let beside = wanted.beside(planner, returned, found.len(), parameters)?;
+    let rows = wanted.rows(planner, found, &beside, parameters)?;
+    let returned = changed.items(returned);
+    let target = (&**definition, relation.as_str());
+    let returning = Returning::new(planner, target, beside, returned.as_deref(), parameters)?;
     let (table, through) = (changed.table.clone(), changed.through());
     Ok(WritePlan::Update(UpdatePlan { table, rows, assignments, returning, through }))
 }
@@ -158,11 +160,13 @@ pub(super) fn delete(
     let others = using.as_deref().unwrap_or_default();
     let changed = &changed;
     let selection = changed.selection(selection.as_ref(), &relation);
+    let returned = returned.as_deref();
     let wanted = Wanted { with, target, others, relation: &relation, changed, selection };
-    let rows = wanted.rows(planner, Vec::new(), parameters)?;
-    let returned = changed.items(returned.as_deref());
-    let (returned, definition) = (returned.as_deref(), &changed.definition);
-    let returning = Returning::new(planner, definition, &relation, returned, parameters)?;
+    let beside = wanted.beside(planner, returned, 0, parameters)?;
+    let rows = wanted.rows(planner, Vec::new(), &beside, parameters)?;
+    let returned = changed.items(returned);
+    let target = (&*changed.definition, relation.as_str());
+    let returning = Returning::new(planner, target, beside, returned.as_deref(), parameters)?;
     let (table, through) = (changed.table.clone(), changed.through());
     Ok(WritePlan::Delete(DeletePlan { table, rows, returning, through }))
 }
@@ -231,11 +235,27 @@ impl Wanted<'_> {
         }
         let items = found.iter().cloned().map(SelectItem::UnnamedExpr).collect();
         let place = Place { one: "UPDATE", many: "UPDATE" };
-        let rows = [self.relation];
+        let rows = [NamedRow::of_table(self.relation, definition)];
         // Of what is more than that, or wrong, the query tells.
-        let computed = Computed::new(planner, definition, &rows, items, place, parameters).ok();
+        let computed = Computed::new(planner, &rows, items, place, parameters).ok();
         Ok(computed
             .map(|computed| RowsToChange::WithKey { key, computed: Some(Arc::new(computed)) }))
+    }
+
+    /// What RETURNING may show of what the rows are found with, behind the key and so many values.
+    fn beside(
+        &self,
+        planner: &Planner<'_>,
+        returned: Option<&[SelectItem]>,
+        found: usize,
+        parameters: &Parameters,
+    ) -> Result<Vec<NamedRow>> {
+        let (Some(items), false) = (returned, self.others.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        beside::check_items(items, self.others, self.changed.is_view())?;
+        let first = self.changed.definition.primary_key().len() + found;
+        beside::rows(planner, self.with, self.others, parameters, first)
     }
 
     /// The rows, with what else is to be found for each.
@@ -243,6 +263,7 @@ impl Wanted<'_> {
         self,
         planner: &Planner<'_>,
         found: Vec<Expr>,
+        beside: &[NamedRow],
         parameters: &mut Parameters,
     ) -> Result<RowsToChange> {
         let mut tried = parameters.clone();
@@ -264,7 +285,8 @@ impl Wanted<'_> {
             alias: quoted(&format!("value {}", at + 1)),
         };
         let found = found.into_iter().enumerate().map(named);
-        let projection = key.map(SelectItem::UnnamedExpr).chain(found).collect();
+        let beside = beside.iter().flat_map(beside::columns_of);
+        let projection = key.map(SelectItem::UnnamedExpr).chain(found).chain(beside).collect();
         let mut target = self.target.clone();
         target.relation = self.changed.target(&target.relation, self.relation);
         let from = std::iter::once(&target).chain(self.others).cloned().collect();

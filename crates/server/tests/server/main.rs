@@ -7,6 +7,7 @@
 mod common;
 mod held_disk;
 mod postgresql;
+mod query_generator;
 
 mod a_server_stops_in_good_order;
 mod acknowledged_commits_survive_a_kill;
@@ -23,6 +24,7 @@ mod definitions_survive_crashes;
 mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
 mod expressions_give_what_postgresql_gives;
+mod generated_statements_give_what_postgresql_gives;
 mod keys_are_added_to_tables;
 mod names_mean_what_they_mean_in_postgresql;
 mod no_clause_is_passed_over_in_silence;
