@@ -2,7 +2,7 @@
 //! becomes of rows that reference it are one transaction.
 //!
 //! One row is inserted with its entries from buffers that the session keeps, and nothing is read before
-//! ([`write_with_entries`](crate::tree::write_with_entries)). Where leaves have to be made for that it is a group
+//! ([`write_with_entries`]). Where leaves have to be made for that it is a group
 //! ([`write_group`](crate::tree::write_group)); where that cannot be done its intents are placed, as a transaction's.
 
 use std::sync::Arc;
