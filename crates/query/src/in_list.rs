@@ -3,12 +3,12 @@
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, or};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use crate::functions::rewrite;
+use crate::functions::{has_expression, rewrite};
 
 /// Compares with such elements one by one.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ impl AnalyzerRule for ListsOfRows {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        if !has_lists(&plan)? {
+        let is_sought = |inner: &Expr| Ok(matches!(inner, Expr::InList(list) if is_of_row(list)?));
+        if !has_expression(&plan, is_sought)? {
             return Ok(plan);
         }
         plan.transform_up_with_subqueries(|node| {
@@ -33,18 +34,6 @@ impl AnalyzerRule for ListsOfRows {
         })
         .data()
     }
-}
-
-fn has_lists(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            found |= expression
-                .exists(|inner| Ok(matches!(inner, Expr::InList(list) if is_of_row(list)?)))?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
 }
 
 fn is_of_row(list: &InList) -> Result<bool> {

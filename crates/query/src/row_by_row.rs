@@ -29,7 +29,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion::physical_plan::collect;
 
-use crate::functions::rewrite;
+use crate::functions::{has_expression, rewrite};
 use crate::query::check_counts;
 use membership::Members;
 use tokio::sync::OnceCell;
@@ -377,23 +377,11 @@ fn own_call(expression: &Expr) -> Option<&RowByRow> {
     }
 }
 
-/// Whether there are calls: most statements have none, and are looked through but not written anew.
-fn has_calls(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            found |= expression.exists(|inner| Ok(own_call(inner).is_some()))?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
-}
-
 fn calls_changed(
     plan: LogicalPlan,
     change: &dyn Fn(&RowByRow) -> Result<ScalarUDF>,
 ) -> Result<LogicalPlan> {
-    if !has_calls(&plan)? {
+    if !has_expression(&plan, |inner| Ok(own_call(inner).is_some()))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {

@@ -50,7 +50,7 @@ mod zoned;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::ArrayRef;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, internal_datafusion_err};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -165,6 +165,21 @@ fn rewrite_typed(
         rewrite(plan, |expression| Ok(change(expression, &schema)))
     })
     .data()
+}
+
+/// Whether a plan, or a subquery of it, has such an expression. Most have none, and need not be written anew.
+pub(crate) fn has_expression(
+    plan: &LogicalPlan,
+    is_sought: impl Fn(&Expr) -> Result<bool>,
+) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            found |= expression.exists(&is_sought)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
 }
 
 /// Changes the expressions of one node of a plan from the inside out; columns keep their names.
