@@ -183,7 +183,11 @@ fn every_kind_of_definition_is_known() {
         let kept = TableDefinition::builder(format!("{rows:?}")).column(number("ids")).view(kept);
         let kept = database.create_table(kept.build().unwrap()).unwrap();
         if rows == ViewRows::Kept {
-            database.session().unwrap().insert(&kept, &[1i64.into(), onrush::Value::Default]).unwrap();
+            database
+                .session()
+                .unwrap()
+                .insert(&kept, &[1i64.into(), onrush::Value::Default])
+                .unwrap();
         }
     }
     let view = TableDefinition::builder("views").column(number("ids")).view(view).build().unwrap();
