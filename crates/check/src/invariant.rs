@@ -162,6 +162,9 @@ invariants! {
     EntryHolder = 607, Damage,
         "removals stand in fragments only, and intents in none of a run's images",
         "restore a backup, and report this as a bug: the bytes are as they were written";
+    LongValuesWhole = 608, Damage,
+        "every long value that a row points to has all its pieces, and every piece belongs to one",
+        "restore a backup, and report this as a bug; rows without their pieces cannot be read as a whole";
     DefinitionDecodes = 701, Damage,
         "every table definition decodes and is sound",
         "restore a backup, and report this as a bug: the table cannot be opened";
@@ -204,6 +207,9 @@ invariants! {
     IndexFollowsRows = 902, Damage,
         "each index has exactly one entry for each row of its table, with the row's values",
         "drop the index and create it again; and report this as a bug";
+    LongValuesFollowRows = 903, Damage,
+        "every long value that a row points to has all its pieces, and every piece belongs to one",
+        "copy the other rows to a new table, or restore a backup; and report this as a bug";
     RunHeadDecodes = 1001, Damage,
         "the head of every run decodes and is of its table",
         "restore a backup, and report this as a bug: the bytes are as they were written";

@@ -15,12 +15,13 @@ use crate::pieces::{self, Piece, Pieces};
 use crate::progress::Progress;
 use crate::report::{CheckReport, TableReport};
 use crate::source::Source;
-use crate::steps::catalogue::{self, Catalogue};
+use crate::steps::catalogue::{self, Catalogue, CatalogueTable};
 use crate::steps::counters;
 use crate::steps::directory::{self, Batch, Wanted};
 use crate::steps::images::{ImageChecker, Tally};
 use crate::steps::large::LargeStatuses;
 use crate::steps::log::{self, LogTally};
+use crate::steps::long_values;
 use crate::steps::owners::Owners;
 use crate::steps::records::Records;
 use crate::steps::stocks::Stocks;
@@ -182,6 +183,13 @@ fn check_store(
     });
     if !options.physical_only {
         counters::check(store, &catalogue, &records, &tally);
+    }
+    let mut tables = catalogue.tables.iter().zip(&tally.tables);
+    let is_pieces = |table: &CatalogueTable| table.plan.as_ref().is_some_and(|it| it.is_pieces);
+    let has_pieces = records.has_pieces
+        || tables.any(|(table, tally)| is_pieces(table) && tally.rows + tally.undecided > 0);
+    if has_pieces && !options.physical_only && options.table.is_none() {
+        long_values::check(store, options, &catalogue);
     }
     fill_report(report, &catalogue, &tally, &leaves, log, records.count);
     Ok(())

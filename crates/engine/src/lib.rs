@@ -95,15 +95,16 @@ pub use onrush_backup::{BackupError, BackupReport};
 pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
 pub use onrush_log::{LogStatistics, Lsn};
 pub use onrush_types::expression;
+pub use onrush_types::long_values;
 pub use onrush_types::{
     CheckConstraint, Clock, ColumnDefinition, ComputedDefault, DataType, Decimal, DefaultValue,
     Deferral, EntriesOf, EntrySource, EnumLabels, EnumType, FOREIGN_KEY_COLUMNS_MAX, ForeignKey,
     INDEX_COLUMNS_MAX, IndexDefinition, Indexed, IndexedColumn, IndexedExpression, Interval,
     IntervalFields, KeyOrder, KeyStrategy, LabelFault, NeedsNoRows, NewLabel, Numeric,
-    NumericFault, ROW_ID, ReferentialAction, RowExpression, RowView, SECOND_DIGITS_MAX, Schema,
-    SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange,
-    TableDefinition, TimeTz, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
-    ViewDefinition, ViewRows, ViewSource,
+    NumericFault, ROW_BYTES_MAX, ROW_ID, ReferentialAction, RowExpression, RowView,
+    SECOND_DIGITS_MAX, Schema, SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder,
+    TableChange, TableDefinition, TimeTz, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value,
+    ViewColumnKind, ViewDefinition, ViewRows, ViewSource, WHOLE_ROW_BYTES_MAX,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{
@@ -113,7 +114,7 @@ pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
     AdvisoryLocks, AdvisoryScope, Changes, CommitToken, GeneratedValues, Identities, KeyRange,
     NewForeignKey, NewIndex, NewIndexed, RowChange, RowLockOutcome, Savepoint, Scan, ScanOptions,
-    Session, Snapshot, Transaction,
+    ScannedPart, Session, Snapshot, Transaction,
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 pub use status::RowLock;

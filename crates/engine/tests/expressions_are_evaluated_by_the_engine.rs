@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Fixture, all_rows, refused};
+use common::{Fixture, all_rows, definition_of, refused};
 use onrush::expression::{Arithmetic, Expression, Function, Interval};
 use onrush::{
     CheckConstraint, CheckOptions, CheckProgress, ColumnDefinition, DataType, Database, Error,
@@ -72,7 +72,7 @@ fn whatever_writes_a_row_keeps_the_checks() {
     drop((db, table));
     for _ in 0..2 {
         let db = fixture.open();
-        assert_eq!(db.table("payments").unwrap().definition(), &payments());
+        assert_eq!(definition_of(&db.table("payments").unwrap()), payments());
         refuses_zero(&db, &db.table("payments").unwrap());
         let options = OnlineOptions { check: CheckOptions::default(), ..OnlineOptions::default() };
         let report = db.check(&options, &CheckProgress::default()).unwrap();

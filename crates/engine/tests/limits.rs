@@ -34,23 +34,54 @@ fn a_row_of_exactly_the_most_bytes() {
     let fixture = Fixture::new();
     let (db, table) = fixture.create_with(notes());
     let mut session = delayed_session(&db);
-    // The key has 8 bytes, the row some more than the text.
+    // The key has 8 bytes, the row some more than the text: the largest that is stored in one place, and the next.
     let text = "x".repeat(8000);
-    let fits = |session: &mut onrush::Session, bytes: usize| {
-        let row = [Value::Int64(bytes as i64), text[..bytes].into()];
-        session.insert(&table, &row).is_ok()
+    let bytes = |session: &mut onrush::Session, bytes: usize| {
+        session.upsert(&table, &note(1, &text[..bytes])).unwrap();
+        let scan = session.scan(&table, &onrush::ScanOptions::default()).unwrap();
+        let mut stored = 0;
+        scan.only_columns([0]).visit_raw(|key, row| stored = key.len() + row.len()).unwrap();
+        stored
     };
-    let largest = (7900..8000).rev().find(|bytes| fits(&mut session, *bytes)).unwrap();
-    let error = refused(session.insert(&table, &note(1, &text[..=largest])), &["8001", "8000"]);
-    assert!(matches!(error, Error::Type(TypeError::RowTooLarge { .. })));
+    let largest = (7900..8000).rev().find(|of| bytes(&mut session, *of) > 4000).unwrap();
+    assert_eq!(bytes(&mut session, largest), 8000);
+    assert!(bytes(&mut session, largest + 1) < 100);
     for id in 2..40 {
-        session.insert(&table, &note(id, &text[..largest])).unwrap();
+        session.insert(&table, &note(id, &text[..largest + id as usize % 2])).unwrap();
     }
     drop(session);
     let db = reopened(&fixture, db);
     let table = db.table("notes").unwrap();
     let row = db.session().unwrap().get(&table, &[Value::Int64(39)]).unwrap();
-    assert_eq!(row, Some(noted(39, &text[..largest])));
+    assert_eq!(row, Some(noted(39, &text[..=largest])));
+}
+
+#[test]
+fn a_row_of_more_than_a_row_may_have() {
+    let fixture = Fixture::new();
+    let (db, table) = fixture.create_with(notes());
+    let mut session = delayed_session(&db);
+    let text = "x".repeat(256 << 20);
+    let error = refused(session.insert(&table, &note(1, &text)), &["notes", "268435456"]);
+    assert!(matches!(error, Error::Type(TypeError::RowTooLarge { .. })));
+    session.insert(&table, &note(1, &text[..text.len() - 100])).unwrap();
+    drop(session);
+    let db = reopened(&fixture, db);
+    let table = db.table("notes").unwrap();
+    let row = db.session().unwrap().get(&table, &[Value::Int64(1)]).unwrap();
+    assert_eq!(row, Some(noted(1, &text[..text.len() - 100])));
+    // What cannot stand elsewhere must fit as it did.
+    let mut wide = TableDefinition::builder("wide")
+        .column(ColumnDefinition::new("id", DataType::Int64).not_null())
+        .column(ColumnDefinition::new("note", DataType::Text));
+    for at in 0..500 {
+        wide = wide.column(ColumnDefinition::new(format!("c{at}"), DataType::Text));
+    }
+    let wide = db.create_table(wide.primary_key(["id"]).build().unwrap()).unwrap();
+    let mut row = vec![Value::Int64(1), text[..10_000].into()];
+    row.extend((0..500).map(|_| Value::from("not so long that it would move")));
+    let error = refused(db.session().unwrap().insert(&wide, &row), &["wide", "8000"]);
+    assert!(matches!(error, Error::Type(TypeError::RowTooLarge { .. })));
 }
 
 #[test]

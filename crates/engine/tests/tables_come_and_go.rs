@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Fixture, accounts, all_rows, generated, ids, note, notes, refused};
+use common::{Fixture, accounts, all_rows, definition_of, generated, ids, note, notes, refused};
 use onrush::{Error, KeyStrategy};
 
 #[test]
@@ -16,7 +16,7 @@ fn tables_are_found_by_name() {
     let names: Vec<_> = db.tables().iter().map(|table| table.name().to_owned()).collect();
     assert_eq!(names, ["accounts", "notes"]);
     assert_eq!(table.name(), "notes");
-    assert_eq!(table.definition(), &notes());
+    assert_eq!(definition_of(&table), notes());
     let twice = refused(db.create_table(notes()), &["notes", "exists"]);
     assert!(matches!(twice, Error::TableExists { .. }));
 }

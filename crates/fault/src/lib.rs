@@ -172,6 +172,10 @@ faults! {
     OldEntryKept,
     /// A row that is changed gets no new entry in an index.
     EntryLeftOut,
+    /// A long value is stored without its first piece.
+    PieceLeftOut,
+    /// The pieces of a row that is changed or removed stay.
+    PieceKept,
     /// A commit looks at referenced keys without locking them.
     ReferencesNotLocked,
     /// A row is changed though another transaction has locked it.

@@ -219,9 +219,9 @@ pub(crate) fn power_of_ten(exponent: u32) -> i128 {
 pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
     match data_type {
-        DataType::Varchar(limit) if text.len() > usize::from(limit) => Err(too_long(text, limit)),
+        DataType::Varchar(limit) if text.len() > limit as usize => Err(too_long(text, limit)),
         DataType::Name if text.len() > usize::from(NAME_BYTES_MAX) => {
-            Err(too_long(text, NAME_BYTES_MAX))
+            Err(too_long(text, NAME_BYTES_MAX.into()))
         }
         _ => Ok(text),
     }
@@ -232,7 +232,11 @@ pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v 
 pub(crate) fn char_text<'v>(limit: u16, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
     let trimmed = &text[..length_without_blanks(text.as_bytes())];
-    if trimmed.len() > usize::from(limit) { Err(too_long(trimmed, limit)) } else { Ok(trimmed) }
+    if trimmed.len() > usize::from(limit) {
+        Err(too_long(trimmed, limit.into()))
+    } else {
+        Ok(trimmed)
+    }
 }
 
 /// The length without the blanks at the end. Eight at a time: `char` columns are mostly blanks.
@@ -246,7 +250,7 @@ pub(crate) fn length_without_blanks(bytes: &[u8]) -> usize {
 }
 
 #[cold]
-fn too_long(text: &str, limit: u16) -> Fault {
+fn too_long(text: &str, limit: u32) -> Fault {
     out_of_range(format!("the text takes {} bytes of UTF-8, more than {limit}", text.len()))
 }
 

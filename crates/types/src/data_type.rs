@@ -38,8 +38,8 @@ pub enum DataType {
     /// Fixed width of `n` bytes (1 to 8000), filled up with blanks. Trailing blanks do not count:
     /// they are ignored in comparisons and keys, and come back as padding up to the width.
     Char(u16),
-    /// Text of up to `n` bytes (1 to 8000).
-    Varchar(u16),
+    /// Text of up to `n` bytes (1 to 10,485,760).
+    Varchar(u32),
     /// Text, limited only by the size of a row.
     Text,
     /// Bytes, limited only by the size of a row.
@@ -81,8 +81,10 @@ pub enum DataType {
 
 /// Most digits of a decimal.
 pub const DECIMAL_DIGITS_MAX: u8 = 28;
-/// Longest declared length of `char` and `varchar`, in bytes.
+/// Longest declared length of `char`, in bytes.
 pub const CHAR_BYTES_MAX: u16 = 8000;
+/// The same of `varchar`: PostgreSQL's.
+pub const VARCHAR_BYTES_MAX: u32 = 10_485_760;
 /// Longest name, in bytes.
 pub const NAME_BYTES_MAX: u16 = 63;
 
@@ -181,10 +183,11 @@ impl DataType {
             {
                 Some("precision is 1 to 1000 and scale -1000 to 1000")
             }
-            DataType::Char(length) | DataType::Varchar(length)
-                if !(1..=CHAR_BYTES_MAX).contains(&length) =>
-            {
+            DataType::Char(length) if !(1..=CHAR_BYTES_MAX).contains(&length) => {
                 Some("the length is 1 to 8000 bytes")
+            }
+            DataType::Varchar(length) if !(1..=VARCHAR_BYTES_MAX).contains(&length) => {
+                Some("the length is 1 to 10485760 bytes")
             }
             DataType::Rounded(clock, digits) => rounding::fault(clock, digits),
             DataType::Array(element) => element.fault(),
@@ -304,7 +307,9 @@ fn plain_type(name: &str) -> Option<DataType> {
 
 fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
     Some(match name {
-        "char" | "character" | "bpchar" => DataType::Char(length(arguments)?),
+        "char" | "character" | "bpchar" => {
+            DataType::Char(u16::try_from(length(arguments)?).unwrap_or(u16::MAX))
+        }
         "varchar" | "character varying" => DataType::Varchar(length(arguments)?),
         // So many bits of a number.
         "float" => match arguments.trim().parse::<u8>().ok()? {
@@ -321,9 +326,9 @@ fn type_with_arguments(name: &str, arguments: &str) -> Option<DataType> {
 }
 
 /// A length; one that is too long stays so.
-fn length(text: &str) -> Option<u16> {
+fn length(text: &str) -> Option<u32> {
     let length: u64 = text.trim().parse().ok()?;
-    Some(u16::try_from(length).unwrap_or(u16::MAX))
+    Some(u32::try_from(length).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -343,6 +348,7 @@ mod tests {
             DataType::Decimal { precision: 18, scale: 4 },
             DataType::Char(111),
             DataType::Varchar(8000),
+            DataType::Varchar(VARCHAR_BYTES_MAX),
             DataType::Text,
             DataType::Bytes,
             DataType::Uuid,

@@ -44,7 +44,8 @@ pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use numeric::{Numeric, NumericFault};
 pub use rounding::{Clock, IntervalFields, SECOND_DIGITS_MAX};
-pub use row::{EncodedRow, ROW_BYTES_MAX, RowView, StoredBytes};
+pub use row::{EncodedRow, LongValue, ROW_BYTES_MAX, RowView, StoredBytes, WHOLE_ROW_BYTES_MAX};
+pub use schema::long_values;
 pub use schema::{
     CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ComputedDefault, DefaultValue, Deferral,
     EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,

@@ -24,6 +24,8 @@ pub(crate) struct Definition {
     pub(crate) history: Option<History>,
     pub(crate) indexes: Vec<Index>,
     pub(crate) entries_of: Option<EntriesOf>,
+    /// The number of the table of long values.
+    pub(crate) long_values: Option<u32>,
 }
 
 /// How an altered table came to its columns.
@@ -86,7 +88,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=12).contains(&format) {
+    if !(1..=13).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -115,7 +117,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=12, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=13, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -156,9 +158,14 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
             labels::read(&mut input)?;
         }
     }
-    if format == 12 && !(is_view && matches!(input.u8().ok_or(SHORT)?, 1 | 2)) {
+    let keeps_rows = format == 12 || format == 13 && is_view;
+    if keeps_rows && !(is_view && matches!(input.u8().ok_or(SHORT)?, 1 | 2)) {
         return Err("which rows a view keeps is not known");
     }
+    let long_values = match format {
+        13.. => Some(input.u32().ok_or(SHORT)?),
+        _ => None,
+    };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {
         return Err("a key column may be NULL");
@@ -166,7 +173,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if !input.is_empty() {
         return Err("bytes are left over after the definition");
     }
-    Ok(Definition { name, version, columns, key, history, indexes, entries_of })
+    Ok(Definition { name, version, columns, key, history, indexes, entries_of, long_values })
 }
 
 fn read_history(
@@ -419,7 +426,14 @@ fn read_element(tag: u8, input: &mut Input<'_>) -> Read<DataType> {
             DataType::Decimal { precision, scale }
         }
         8 => DataType::Char(length(input)?),
-        9 => DataType::Varchar(length(input)?),
+        9 => DataType::Varchar(match input.u16() {
+            Some(length @ 1..) => length.into(),
+            _ => return Err("a text has a length of at least one byte"),
+        }),
+        28 => match input.u32() {
+            Some(length @ 65_536..=10_485_760) => DataType::Varchar(length),
+            _ => return Err("a long text has a length of 65,536 to 10,485,760 bytes"),
+        },
         10 => DataType::Text,
         11 => DataType::Bytes,
         12 => DataType::Uuid,

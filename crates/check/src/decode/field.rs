@@ -43,7 +43,7 @@ impl Rule {
             DataType::Int64 | DataType::Float64 => Rule::Any(8),
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
-            DataType::Varchar(length) => Rule::Text(usize::from(length)),
+            DataType::Varchar(length) => Rule::Text(length as usize),
             DataType::Text | DataType::Json | DataType::Jsonb | DataType::Array(_) => {
                 Rule::Text(usize::MAX)
             }

@@ -224,12 +224,14 @@ fn check_escaped(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static s
         DataType::Bytes => Ok(()),
         _ if !is_text(&value) => Err(NOT_TEXT),
         DataType::Char(_) if value.last() == Some(&b' ') => Err("a char in a key ends in a blank"),
-        DataType::Char(limit) | DataType::Varchar(limit) if value.len() > usize::from(limit) => {
-            Err("a text in a key is longer than declared")
-        }
+        DataType::Char(limit) if value.len() > usize::from(limit) => Err(TOO_LONG),
+        DataType::Varchar(limit) if value.len() > limit as usize => Err(TOO_LONG),
         _ => Ok(()),
     }
 }
+
+/// Of a text in a key.
+const TOO_LONG: &str = "a text in a key is longer than declared";
 
 /// A sound column in words.
 fn column_words(column: &KeyColumn, bytes: &[u8]) -> String {

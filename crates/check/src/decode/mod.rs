@@ -20,6 +20,7 @@ pub(crate) mod run_head;
 pub(crate) mod slot;
 pub(crate) mod superblock;
 mod views;
+pub(crate) mod wide;
 
 /// The format version of all files.
 pub(crate) const FORMAT_VERSION: u32 = 1;

@@ -5,6 +5,7 @@ use super::definition::Definition;
 use super::field::Rule;
 use super::input::u16_at;
 use super::is_zero;
+use super::wide::is_wide;
 
 /// What is wrong with a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,15 +26,17 @@ pub(crate) struct RowPlan {
     /// The version of rows whose record names none.
     first_version: u16,
     /// Where the columns of fixed width begin, after version and NULL bitmap.
-    fixed_at: usize,
+    pub(super) fixed_at: usize,
     /// Where the ends of the variable columns stand, two bytes each.
-    ends_at: usize,
+    pub(super) ends_at: usize,
     /// Where the bytes of the variable columns begin.
-    variable_at: usize,
+    pub(super) variable_at: usize,
+    /// Whether values may stand elsewhere.
+    pub(super) may_be_wide: bool,
     /// Bits that may not be set in the NULL bitmap.
-    never_null: Box<[u8]>,
+    pub(super) never_null: Box<[u8]>,
     /// All columns outside the key.
-    stored: Box<[Stored]>,
+    pub(super) stored: Box<[Stored]>,
     /// Those of fixed width that cannot hold just any bytes.
     fixed: Box<[Fixed]>,
     /// Those of variable width, as indices into `stored`.
@@ -114,6 +117,7 @@ impl RowPlan {
             fixed_at,
             ends_at: offset,
             variable_at: offset + 2 * ordinal,
+            may_be_wide: definition.long_values.is_some(),
             never_null: never_null.into(),
             fixed: fixed.collect(),
             variable: variable.map(|(index, _)| index as u16).collect(),
@@ -133,7 +137,7 @@ impl RowPlan {
 
     /// How to check rows of this version; None for one that there never was.
     #[inline]
-    fn of_version(&self, version: u16) -> Option<&RowPlan> {
+    pub(super) fn of_version(&self, version: u16) -> Option<&RowPlan> {
         let has = |plan: &RowPlan| (plan.versions.0..=plan.versions.1).contains(&version);
         if has(self) { Some(self) } else { self.earlier.iter().find(|plan| has(plan)) }
     }
@@ -149,19 +153,20 @@ impl RowPlan {
     pub(crate) fn fixed<'r>(&self, row: &'r [u8], index: usize) -> Option<&'r [u8]> {
         let stored = self.stored[index];
         if !self.earlier.is_empty() && !self.is_of(row) {
-            let plan = self.of_version(u16_at(row, 0))?;
+            let plan = self.of_version(version_of(row))?;
             let then = plan.stored.iter().position(|other| other.column == stored.column)?;
             return plan.fixed(row, then);
         }
         if is_null(&row[2..], index) {
             return None;
         }
-        row.get(stored.place..stored.place + stored.rule.width()?)
+        let place = if is_wide(row) { stored.place + self.bitmap_bytes() } else { stored.place };
+        row.get(place..place + stored.rule.width()?)
     }
 
     #[inline]
     fn is_of(&self, row: &[u8]) -> bool {
-        (self.versions.0..=self.versions.1).contains(&u16_at(row, 0))
+        (self.versions.0..=self.versions.1).contains(&version_of(row))
     }
 
     /// Checks a whole row.
@@ -172,9 +177,12 @@ impl RowPlan {
             return Err(Shape("the row ends inside its fixed part"));
         }
         if !self.is_of(row) {
-            let plan = self.of_version(u16_at(row, 0));
+            let plan = self.of_version(version_of(row));
             let none = Shape("the row is of another version of the table definition");
             return plan.ok_or(none)?.check(row);
+        }
+        if is_wide(row) {
+            return self.check_wide(row);
         }
         if row.len() < self.variable_at {
             return Err(Shape("the row ends inside its fixed part"));
@@ -245,6 +253,12 @@ impl RowPlan {
         }
         Ok(())
     }
+}
+
+/// The version of the definition that a row was written by.
+#[inline]
+pub(super) fn version_of(row: &[u8]) -> u16 {
+    u16_at(row, 0) & 0x7FFF
 }
 
 /// Whether the column at `index` outside the key is NULL.

@@ -147,7 +147,14 @@ impl Wanted {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(CheckError::UnknownTable { name: name.clone(), known });
         }
-        tables.retain(|table| only.is_empty() || only.contains(&table.plan.name));
+        let is_named = |table: &WantedTable| only.is_empty() || only.contains(&table.plan.name);
+        // Their long values come along.
+        let pieces: Vec<u32> = tables
+            .iter()
+            .filter(|table| is_named(table))
+            .filter_map(|table| table.plan.long_values)
+            .collect();
+        tables.retain(|table| is_named(table) || pieces.contains(&table.number));
         Ok(Wanted { tables })
     }
 

@@ -17,13 +17,17 @@ use crate::steps::owners::Owners;
 use crate::store::Store;
 
 /// A table whose definition is sound, with everything that checking its rows needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TablePlan {
     pub(crate) name: String,
     pub(crate) version: u16,
     pub(crate) key: KeyPlan,
     pub(crate) row: RowPlan,
     pub(crate) generated: Vec<Generated>,
+    /// The number of the table that has the pieces of long values.
+    pub(crate) long_values: Option<u32>,
+    /// Whether its rows are such pieces.
+    pub(crate) is_pieces: bool,
 }
 
 impl TablePlan {
@@ -34,6 +38,8 @@ impl TablePlan {
             key: KeyPlan::new(definition),
             row: RowPlan::new(definition),
             generated: Generated::of(definition),
+            long_values: definition.long_values,
+            is_pieces: definition.entries_of.as_ref().is_some_and(|of| of.orders.is_empty()),
         }
     }
 }

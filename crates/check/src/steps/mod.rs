@@ -6,6 +6,7 @@ pub(crate) mod directory;
 pub(crate) mod images;
 pub(crate) mod large;
 pub(crate) mod log;
+pub(crate) mod long_values;
 pub(crate) mod merge;
 pub(crate) mod owners;
 pub(crate) mod records;

@@ -30,6 +30,8 @@ pub(crate) struct Records<'a> {
     /// The highest number met of each generated column of each table of the catalogue.
     pub(crate) highest: Vec<Vec<Option<u64>>>,
     pub(crate) count: u64,
+    /// Whether there was a piece of a long value.
+    pub(crate) has_pieces: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -82,6 +84,7 @@ impl<'a> Records<'a> {
             marks: HashMap::new(),
             highest: highest.collect(),
             count: 0,
+            has_pieces: false,
         }
     }
 
@@ -117,6 +120,7 @@ impl<'a> Records<'a> {
             }
         };
         let Some(plan) = plan else { return };
+        self.has_pieces |= plan.is_pieces;
         let checked =
             plan.key.check(row.key).map_err(RowFault::Shape).and_then(|()| match row.change {
                 Change::PutElided { row, names_version } => {

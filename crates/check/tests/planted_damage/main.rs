@@ -166,6 +166,8 @@ fn every_kind_of_damage_is_reported_under_its_invariant() {
         Invariant::LiveAsStored,
         // The same, and under planted faults.
         Invariant::IndexFollowsRows,
+        Invariant::LongValuesWhole,
+        Invariant::LongValuesFollowRows,
         // Of key ranges with a stock: the same.
         Invariant::RunHeadDecodes,
         Invariant::RunsFit,

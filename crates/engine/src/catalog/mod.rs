@@ -3,6 +3,7 @@
 mod handle;
 mod index;
 mod locks;
+mod long_values;
 mod reference;
 mod reference_locks;
 mod relations;
@@ -13,6 +14,7 @@ pub use handle::Table;
 pub(crate) use index::Index;
 pub use locks::Waiting;
 pub(crate) use locks::{DefinitionLocks, LockOwner, LockWait, Waiter, WantedRow};
+pub(crate) use long_values::{encode_piece, piece_count, piece_key, whole_row};
 pub(crate) use reference::{Reference, Referenced, Search};
 pub(crate) use reference_locks::{HeldReferences, ReferenceLock, ReferenceLocks, Wanted};
 pub(crate) use relations::Relations;

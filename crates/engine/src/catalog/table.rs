@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use onrush_latch::lock_counted;
@@ -44,6 +44,12 @@ pub(crate) struct TableEntry {
     pub(super) is_linked: bool,
     /// Found when they are first asked for.
     pub(super) indexes: OnceLock<Box<[Index]>>,
+    /// Whether values of rows may stand elsewhere.
+    pub(super) has_long_values: bool,
+    /// Where, found when it is first asked for.
+    pub(super) long_values: OnceLock<Arc<TableEntry>>,
+    /// Whether there may be pieces of long values in it.
+    pub(super) may_have_pieces: AtomicBool,
 }
 
 /// An identity that begins anew.
@@ -91,7 +97,10 @@ impl TableEntry {
     ) -> Result<TableEntry> {
         let schema = Schema::new(definition)?;
         tree.set_version(schema.version());
-        TableEntry::around(object.number(), schema, tree, |_| Arc::new(Sequence::private()))
+        let entry =
+            TableEntry::around(object.number(), schema, tree, |_| Arc::new(Sequence::private()))?;
+        entry.may_have_pieces.store(false, Ordering::Relaxed);
+        Ok(entry)
     }
 
     /// The same table, rows and counters with another definition. Whoever has the old one can no
@@ -196,6 +205,9 @@ impl TableEntry {
             has_foreign_keys: !definition.foreign_keys().is_empty(),
             is_linked: !definition.indexes().is_empty() || definition.is_linked(),
             indexes: OnceLock::new(),
+            has_long_values: definition.long_values().is_some(),
+            long_values: OnceLock::new(),
+            may_have_pieces: AtomicBool::new(true),
         })
     }
 

@@ -15,10 +15,10 @@ use super::guest::Guest;
 use crate::catalog::{Index, Table, TableEntry};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::session::{ScanOptions, Snapshot};
+use crate::session::{Scan, ScanOptions, Snapshot};
 
 /// Rows, and entries, that a finding names at most.
-const NAMED_MAX: usize = 3;
+pub(super) const NAMED_MAX: usize = 3;
 
 /// In front of the stored columns: the version, which grows with an index's name.
 const VERSION_BYTES: usize = 2;
@@ -46,7 +46,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-fn handle(database: &Database, entry: &Arc<TableEntry>) -> Table {
+pub(super) fn handle(database: &Database, entry: &Arc<TableEntry>) -> Table {
     Table { entry: Arc::clone(entry), database_id: database.engine().database_id }
 }
 
@@ -145,10 +145,17 @@ fn visit(
     snapshot: &Snapshot,
     guest: &Guest,
     table: &Table,
+    use_row: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    visit_scan(snapshot.scan(table, &ScanOptions::default())?, guest, use_row)
+}
+
+pub(super) fn visit_scan(
+    mut scan: Scan,
+    guest: &Guest,
     mut use_row: impl FnMut(&[u8], &[u8]) -> Result<bool>,
 ) -> Result<()> {
     let (mut rows, mut pace) = (0, guest.pace());
-    let mut scan = snapshot.scan(table, &ScanOptions::default())?;
     while let Some(goes_on) = scan.with_next(&mut use_row)? {
         if !goes_on? {
             break;

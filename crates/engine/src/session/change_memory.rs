@@ -17,7 +17,7 @@ impl Transaction<'_> {
             self.check_kept()?;
         }
         // Whoever reads nothing could not tell his spilled rows from others': the commit writes them all.
-        if self.held.is_none() {
+        if self.held.is_none() && !self.is_one_row {
             return Ok(());
         }
         let engine = &self.session.worker.engine;

@@ -98,11 +98,19 @@ impl Changes {
             if before == after {
                 continue;
             }
-            let schema = &self.table.entry.schema;
-            let row = |row: Option<(&[u8], &[u8])>| {
-                row.map(|(key, value)| schema.decode_row(key, value)).transpose()
+            let table = &self.table;
+            let row = |row: Option<(&[u8], &[u8])>, view: &mut Snapshot| -> Result<Option<Row>> {
+                let Some((key, value)) = row else { return Ok(None) };
+                let schema = &table.entry.schema;
+                if table.entry.points_elsewhere(value) {
+                    let whole = view.whole(table, value, None)?;
+                    return Ok(Some(schema.decode_row(key, &whole)?));
+                }
+                Ok(Some(schema.decode_row(key, value)?))
             };
-            return Ok(Some(RowChange { before: row(before)?, after: row(after)? }));
+            let before = row(before, &mut self.earlier)?;
+            let after = row(after, &mut self.later)?;
+            return Ok(Some(RowChange { before, after }));
         }
     }
 

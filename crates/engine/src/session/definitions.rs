@@ -141,7 +141,9 @@ impl OwnDefinitions {
         };
         let substitute = self.substitutes.swap_remove(at);
         self.put(entry, None);
-        self.tables.insert(substitute.id, OwnTable { before: None, now: Some(substitute) });
+        let pieces = self.substitutes.iter().position(|of| of.is_index_of(substitute.id));
+        let pieces = pieces.map(|at| self.substitutes.swap_remove(at));
+        [Some(substitute), pieces].iter().flatten().for_each(|new| self.add_new(new));
         true
     }
 
@@ -236,8 +238,10 @@ impl OwnDefinitions {
         self.tables.get(&table).is_some_and(|own| own.before.is_none())
     }
 
-    pub(super) fn insert(&mut self, id: u32, own: OwnTable) {
-        self.tables.insert(id, own);
+    /// A table that there was not before.
+    pub(super) fn add_new(&mut self, entry: &Arc<TableEntry>) {
+        let own = OwnTable { before: None, now: Some(Arc::clone(entry)) };
+        self.tables.insert(entry.id, own);
     }
 
     pub(super) fn put(&mut self, entry: &Arc<TableEntry>, now: Option<Arc<TableEntry>>) {
@@ -328,12 +332,13 @@ impl Transaction<'_> {
     /// another transaction that gives a table this name.
     pub fn create_table(&mut self, definition: TableDefinition) -> Result<Table> {
         self.engine().check_open()?;
-        let definition = Arc::new(definition.standing_alone());
-        Schema::new(Arc::clone(&definition))?;
+        let definition = definition.standing_alone();
+        Schema::new(Arc::new(definition.clone()))?;
         self.lock_free_name(definition.name())?;
-        let entry = self.make_table(definition)?;
-        let own = OwnTable { before: None, now: Some(Arc::clone(&entry)) };
-        self.own_definitions().tables.insert(entry.id, own);
+        let (entry, pieces) = self.make_table_and_pieces(definition)?;
+        for new in [Some(&entry), pieces.as_ref()].into_iter().flatten() {
+            self.own_definitions().add_new(new);
+        }
         Ok(self.handle(entry))
     }
 
@@ -344,10 +349,11 @@ impl Transaction<'_> {
     /// A definition that is not possible.
     pub fn create_substitute(&mut self, definition: TableDefinition) -> Result<Table> {
         self.engine().check_open()?;
-        let definition = Arc::new(definition.standing_alone());
-        Schema::new(Arc::clone(&definition))?;
-        let entry = self.make_table(definition)?;
-        self.own_definitions().substitutes.push(Arc::clone(&entry));
+        let definition = definition.standing_alone();
+        Schema::new(Arc::new(definition.clone()))?;
+        let (entry, pieces) = self.make_table_and_pieces(definition)?;
+        let new = [Some(Arc::clone(&entry)), pieces].into_iter().flatten();
+        self.own_definitions().substitutes.extend(new);
         Ok(self.handle(entry))
     }
 
@@ -356,8 +362,17 @@ impl Transaction<'_> {
         &mut self,
         definition: Arc<TableDefinition>,
     ) -> Result<Arc<TableEntry>> {
+        let object = self.engine().catalog.new_object()?;
+        self.make_table_of(object, definition)
+    }
+
+    /// As [`make_table`](Self::make_table), with the number of an object.
+    pub(super) fn make_table_of(
+        &mut self,
+        object: ObjectId,
+        definition: Arc<TableDefinition>,
+    ) -> Result<Arc<TableEntry>> {
         let engine = Arc::clone(self.engine());
-        let object = engine.catalog.new_object()?;
         let tree = Arc::new(Tree::new(&engine, object, definition.is_logged()));
         self.own_definitions().made.push(Arc::clone(&tree));
         Ok(Arc::new(TableEntry::private(object, definition, tree)?))
@@ -374,6 +389,9 @@ impl Transaction<'_> {
         self.check_unreferenced(&entry)?;
         for index in entry.schema.definition().indexes() {
             self.drop_entries(index.entries);
+        }
+        if let Some(pieces) = entry.schema.definition().long_values() {
+            self.drop_entries(pieces);
         }
         self.own_definitions().put(&entry, None);
         Ok(())
@@ -412,8 +430,10 @@ impl Transaction<'_> {
     }
 
     fn empty_table(&mut self, entry: &Arc<TableEntry>, identities: Identities) -> Result<Table> {
-        for index in entry.schema.definition().indexes() {
-            if let Some(entries) = self.as_seen(index.entries) {
+        let definition = entry.schema.definition();
+        let entries = definition.indexes().iter().map(|index| index.entries);
+        for beside in entries.chain(definition.long_values()) {
+            if let Some(entries) = self.as_seen(beside) {
                 let emptied = self.emptied(&entries, Identities::GoOn)?;
                 self.own_definitions().put(&entries, Some(emptied));
             }
@@ -461,7 +481,8 @@ impl Transaction<'_> {
         check_is_table(&entry)?;
         altered_definition(&entry, changes)?;
         let entry = self.lock_entry(name)?;
-        let altered = Arc::new(entry.altered_privately(altered_definition(&entry, changes)?)?);
+        let definition = self.give_pieces(&entry, altered_definition(&entry, changes)?)?;
+        let altered = Arc::new(entry.altered_privately(definition)?);
         if let Some(needs) = needs_none
             && self.has_rows(&entry)?
         {

@@ -149,6 +149,10 @@ impl Session {
         self.contexts[context].prefetch_key(&mut self.worker, values)?;
         let indexes = table.entry.indexes(|id| self.worker.engine.catalog.by_id(id))?;
         self.encode(table, values)?;
+        if Schema::is_wide(&self.encoded.row) {
+            let object = table.entry.object()?;
+            return Transaction::new(self, None).commit_row(table, object);
+        }
         let end = match self.insert_encoded(table, context, indexes)? {
             Some(end) => end,
             None => match self.insert_as_group(table)? {
@@ -224,8 +228,9 @@ impl Session {
 
 impl Transaction<'_> {
     /// Commits the row that the session encoded last, and its entries; the end of the record.
-    fn commit_row(mut self, table: &Table, object: ObjectId) -> Result<Lsn> {
+    pub(super) fn commit_row(mut self, table: &Table, object: ObjectId) -> Result<Lsn> {
         let at = (object, self.session.encoded.key.clone());
+        self.is_one_row = true;
         self.write_encoded(table, at, true, None)?;
         let committed = self.commit_writes()?;
         let committed = committed.ok_or_else(|| Error::Internal("a row was lost".into()))?;

@@ -11,7 +11,6 @@ use onrush_types::{
 };
 
 use super::ScanOptions;
-use super::definitions::OwnTable;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use crate::catalog::{Table, TableEntry};
@@ -203,8 +202,7 @@ impl Transaction<'_> {
         let mut definition = index.definition(table)?;
         let entries = self.make_table(Arc::new(definition.entries_definition(table, entry.id)?))?;
         definition.entries = entries.id;
-        let own = OwnTable { before: None, now: Some(Arc::clone(&entries)) };
-        self.own_definitions().insert(entries.id, own);
+        self.own_definitions().add_new(&entries);
         let altered = self.put_definition(entry, |table| Ok(table.with_index(definition)?))?;
         self.fill_index(entry, &altered)?;
         Ok(altered)
@@ -328,6 +326,9 @@ impl Transaction<'_> {
         self.check_referenced_keys(now)?;
         self.own_definitions().put(entry, Some(Arc::clone(now)));
         now.indexes(|id| self.as_seen(id))?;
+        if now.has_long_values() {
+            now.long_values(|id| self.as_seen(id))?;
+        }
         Ok(())
     }
 

@@ -157,13 +157,16 @@ impl Large {
 
     fn add(&mut self, writes: &Writes) {
         for write in writes.values() {
+            self.is_logged |= !write.record.is_empty();
+            if write.table.entry.is_index() {
+                continue;
+            }
             let count = match (&write.value, write.must_be_absent) {
                 (Some(_), true) => &mut self.tally.inserted,
                 (Some(_), false) => &mut self.tally.updated,
                 (None, _) => &mut self.tally.deleted,
             };
             *count += 1;
-            self.is_logged |= !write.record.is_empty();
         }
     }
 

@@ -14,6 +14,7 @@
 //!   `advisory_locks.rs`: locks of numbers that programs agree on.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
+//! * `long_values.rs`: values of rows that stand elsewhere. `long_value_tables.rs`: the tables that keep them.
 //! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys
 //!   that it makes, changes and drops.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
@@ -44,6 +45,8 @@ mod indexes;
 mod key_prefetch;
 mod large;
 mod large_undo;
+mod long_value_tables;
+mod long_values;
 mod moving;
 mod read;
 mod read_ahead;
@@ -74,7 +77,7 @@ pub use indexes::{NewIndex, NewIndexed};
 pub(crate) use moving::check_alike;
 pub use row_locks::RowLockOutcome;
 pub use savepoint::Savepoint;
-pub use scan::{KeyRange, Scan, ScanOptions};
+pub use scan::{KeyRange, Scan, ScanOptions, ScannedPart};
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use token::CommitToken;

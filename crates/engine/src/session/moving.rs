@@ -77,7 +77,12 @@ impl Session {
             while let Some(moved) =
                 scan.with_next(|key, value| transaction.one_move(front, target, key, value))?
             {
-                let moved = moved?;
+                let Some(moved) = moved? else {
+                    // One that points elsewhere is moved by itself, however large that makes the transaction.
+                    rows += 1;
+                    last.clone_from(&transaction.session.encoded.key);
+                    break;
+                };
                 // Of a row that does not fit by itself the commit will say so.
                 if rows > 0 && moved.record_bytes() > left {
                     break;
@@ -102,14 +107,21 @@ impl Session {
 }
 
 impl Transaction<'_> {
-    /// What moving one row means.
+    /// What moving one row means. None for one with long values, which is moved already.
     fn one_move(
         &mut self,
         front: &Table,
         target: &Table,
         key: &[u8],
         value: &[u8],
-    ) -> Result<Move> {
+    ) -> Result<Option<Move>> {
+        if Schema::is_wide(value) {
+            self.put_long(target, (key, value))?;
+            self.remove_long_values(front, (key, value))?;
+            self.put_removal(front, key)?;
+            key.clone_into(&mut self.session.encoded.key);
+            return Ok(None);
+        }
         let (from, to) = (front.entry.object()?, target.entry.object()?);
         let gone = framed_row(front, RecordKind::Remove, from, key, &[]);
         let schema = &target.entry.schema;
@@ -130,7 +142,7 @@ impl Transaction<'_> {
             Write { table: table.clone(), value, must_be_absent, unchanged_since, record }
         };
         let (gone, there) = (write(front, None, gone), write(target, Some(value), there));
-        Ok(Move { key: key.to_vec(), gone: (from, gone), there: (to, there) })
+        Ok(Some(Move { key: key.to_vec(), gone: (from, gone), there: (to, there) }))
     }
 
     fn add_move(&mut self, Move { key, gone, there }: Move) {

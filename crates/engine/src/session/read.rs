@@ -58,8 +58,11 @@ impl Session {
             let mut bytes = std::mem::take(&mut session.encoded.key);
             bytes.clear();
             table.entry.schema.encode_key(key, &mut bytes)?;
-            let look = session.newest(table, &bytes)?;
-            let used = look.is_there.then(|| use_row(&bytes, &session.value));
+            let mut is_there = session.newest(table, &bytes)?.is_there;
+            if is_there && table.entry.points_elsewhere(&session.value) {
+                is_there = session.read_whole(table, &bytes)?;
+            }
+            let used = is_there.then(|| use_row(&bytes, &session.value));
             session.encoded.key = bytes;
             session.worker.recorder.count(Counter::RowsRead, u64::from(used.is_some()));
             Ok(used)

@@ -309,6 +309,7 @@ impl Transaction<'_> {
         if !look {
             return Ok(false);
         }
+        let row = self.whole(&side.child, row)?;
         match side.reference.of_row(side.child.schema(), (row_key, &row))? {
             Referenced::Key(now) => Ok(now.as_deref() == key),
             Referenced::Nothing | Referenced::Mixed => Ok(false),

@@ -35,6 +35,9 @@ impl Transaction<'_> {
         let foreign_keys = self.take_foreign_keys(&entry)?;
         match self.own_definitions().substitute(&entry, &substitute.entry) {
             true => {
+                if let Some(pieces) = entry.schema.definition().long_values() {
+                    self.drop_entries(pieces);
+                }
                 self.move_indexes(&entry, substitute.name())?;
                 self.make_foreign_keys_again(foreign_keys)
             }

@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
-use onrush_types::{Value, prefix_end};
+use onrush_types::{Schema, Value, prefix_end};
 
 use super::read_ahead::{Position, ReadAhead};
-use super::snapshot::{Snapshot, too_old};
+use super::snapshot::{Snapshot, too_old, wanted_columns};
 use crate::Row;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
@@ -76,6 +76,15 @@ pub struct KeyRange {
 /// A change of the scanning transaction itself: key, and value bytes unless removed.
 pub(super) type OwnChange = (Vec<u8>, Option<Vec<u8>>);
 
+/// Which values are read that do not stand in their rows.
+enum LongValuesRead {
+    /// There are none.
+    None,
+    All,
+    /// Those of columns for which this is set, by position.
+    Some(Vec<bool>),
+}
+
 /// Rows in key order; see [`ScanOptions`]. As an iterator it gives decoded rows;
 /// [`visit_raw`](Self::visit_raw) gives bytes, faster.
 ///
@@ -93,6 +102,21 @@ pub struct Scan {
     ahead: ReadAhead,
     /// Changes of the own transaction inside the bounds, next one last.
     own: Vec<OwnChange>,
+    /// Which long values are read.
+    reads: LongValuesRead,
+    /// Bytes of rows that were read with such values, since somebody has begun to count.
+    long_bytes: usize,
+}
+
+/// How far a scan has come; see [`Scan::visit_part`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScannedPart {
+    /// Rows that were visited.
+    pub rows: u64,
+    /// Bytes of those with long values that were read.
+    pub long_bytes: usize,
+    /// Whether there are no more.
+    pub is_over: bool,
 }
 
 impl Scan {
@@ -136,7 +160,46 @@ impl Scan {
             exhausted: false,
             ahead: ReadAhead::default(),
             own,
+            reads: match table.entry.has_long_values() {
+                true => LongValuesRead::All,
+                false => LongValuesRead::None,
+            },
+            long_bytes: 0,
         })
+    }
+
+    /// The same scan for who looks at these columns alone, by their positions: long values of others are not read, and
+    /// whoever looks at one gets an error.
+    #[must_use]
+    pub fn only_columns(mut self, columns: impl IntoIterator<Item = usize>) -> Scan {
+        if self.table.entry.has_long_values() {
+            self.reads = LongValuesRead::Some(wanted_columns(&self.table, columns.into_iter()));
+        }
+        self
+    }
+
+    /// The same scan of the rows as they are stored.
+    #[must_use]
+    pub(crate) fn as_stored(mut self) -> Scan {
+        self.reads = LongValuesRead::None;
+        self
+    }
+
+    /// Hands a row to `use_row`, with the long values that are read.
+    fn hand_over<T>(
+        &mut self,
+        (key, row): (&[u8], &[u8]),
+        use_row: impl FnOnce(&[u8], &[u8]) -> T,
+    ) -> Result<T> {
+        let Scan { snapshot, table, reads, .. } = self;
+        let wanted = match reads {
+            LongValuesRead::Some(wanted) if Schema::is_wide(row) => Some(wanted.as_slice()),
+            LongValuesRead::All if Schema::is_wide(row) => None,
+            _ => return Ok(use_row(key, row)),
+        };
+        let row = snapshot.whole(table, row, wanted)?;
+        self.long_bytes += row.len();
+        Ok(use_row(key, &row))
     }
 
     /// The same scan from the key bytes `key` on.
@@ -182,31 +245,68 @@ impl Scan {
         rows_max: u64,
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
-        let mut rows = 0;
-        while rows < rows_max {
-            let read = self.visit_stored(rows_max - rows, &mut visit);
+        self.visit_part(rows_max, usize::MAX, &mut visit).map(|part| part.rows)
+    }
+
+    /// As [`visit_some`](Self::visit_some), for who keeps what he is given: it ends behind the row with which the long
+    /// values that were read have `long_bytes_max` bytes.
+    ///
+    /// # Errors
+    /// A damaged leaf; a table truncated or dropped meanwhile.
+    pub fn visit_part(
+        &mut self,
+        rows_max: u64,
+        long_bytes_max: usize,
+        mut visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<ScannedPart> {
+        let mut part = ScannedPart::default();
+        self.long_bytes = 0;
+        while part.rows < rows_max && self.long_bytes < long_bytes_max {
+            let read = self.visit_stored(rows_max - part.rows, long_bytes_max, &mut visit)?;
             if read == 0 && self.with_next(&mut visit)?.is_none() {
+                part.is_over = true;
                 break;
             }
-            rows += read.max(1);
+            part.rows += read.max(1);
         }
-        Ok(rows)
+        part.long_bytes = self.long_bytes;
+        Ok(part)
     }
 
     /// Hands over rows of the batch, as far as there are some and no own change may lie between them.
-    fn visit_stored(&mut self, rows_max: u64, visit: &mut impl FnMut(&[u8], &[u8])) -> u64 {
+    fn visit_stored(
+        &mut self,
+        rows_max: u64,
+        long_bytes_max: usize,
+        visit: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
         if !self.own.is_empty() {
-            return 0;
+            return Ok(0);
         }
         let rows = rows_max.min(self.left).min((self.batch.len() - self.next) as u64);
-        let last = self.next + rows as usize;
-        for index in self.next..last {
-            let (key, value) = self.batch.row(index);
-            visit(key, value);
-        }
+        let (first, last) = (self.next, self.next + rows as usize);
+        let reads_long = !matches!(self.reads, LongValuesRead::None);
+        // For the time of the visit, so that long values can be read.
+        let batch = std::mem::take(&mut self.batch);
+        let mut outcome = Ok(());
         self.next = last;
+        for index in first..last {
+            let (key, value) = batch.row(index);
+            if !(reads_long && Schema::is_wide(value)) {
+                visit(key, value);
+                continue;
+            }
+            outcome = self.hand_over((key, value), &mut *visit);
+            if outcome.is_err() || self.long_bytes >= long_bytes_max {
+                self.next = index + 1;
+                break;
+            }
+        }
+        self.batch = batch;
+        outcome?;
+        let rows = (self.next - first) as u64;
         self.left -= rows;
-        rows
+        Ok(rows)
     }
 
     /// Hands the next row's bytes to `use_row`; `None` at the end.
@@ -240,12 +340,16 @@ impl Scan {
                 let (key, value) = self.batch.row(self.next);
                 self.next += 1;
                 self.left -= 1;
-                return Ok(Some(take(key, value)));
+                if matches!(self.reads, LongValuesRead::None) || !Schema::is_wide(value) {
+                    return Ok(Some(take(key, value)));
+                }
+                let (key, value) = (key.to_vec(), value.to_vec());
+                return self.hand_over((&key, &value), take).map(Some);
             }
             match self.own.pop() {
                 Some((key, Some(value))) => {
                     self.left -= 1;
-                    return Ok(Some(take(&key, &value)));
+                    return self.hand_over((&key, &value), take).map(Some);
                 }
                 _ => use_row = Some(take),
             }

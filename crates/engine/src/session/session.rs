@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onrush_log::{Lsn, Reservation};
-use onrush_types::{EncodedRow, Value};
+use onrush_types::{EncodedRow, KeyGenerator, ROW_BYTES_MAX, Schema, Value};
 use onrush_waits::{Counter, Phase, Recorder};
 
 use super::batch::{Batch, BatchRows};
@@ -72,6 +72,8 @@ pub struct Session {
     batch: Batch,
     pub(super) indexed: IndexedRow,
     pub(super) sides: KnownSides,
+    /// Names long values, once there are some.
+    pub(super) long_value_ids: Option<Box<KeyGenerator>>,
     pub(super) durability: Durability,
     /// End of this session's last commit: its next snapshot must see it.
     pub(super) last_commit: Option<Lsn>,
@@ -106,6 +108,7 @@ impl Session {
             batch: Batch::default(),
             indexed: IndexedRow::default(),
             sides: KnownSides::default(),
+            long_value_ids: None,
             durability: engine.options.durability,
             last_commit: None,
             last_seen: None,
@@ -244,6 +247,9 @@ impl Session {
                 return session.change_rows(false, put);
             }
             session.encode(table, values)?;
+            if Schema::is_wide(&session.encoded.row) {
+                return session.change_rows(false, put);
+            }
             let written = match session.put(table, Expect::Anything, false)? {
                 Err(Refusal::Locked) => return session.change_rows(true, put),
                 written => written.map_err(|refusal| session.explain(table, refusal))?,
@@ -285,6 +291,9 @@ impl Session {
         loop {
             let look = self.newest(table, &bytes)?;
             let Some(seen_at) = look.version() else { return self.nothing_there(look) };
+            if table.entry.points_elsewhere(&self.value) {
+                return self.change_rows(false, update);
+            }
             let schema = &table.entry.schema;
             let moved = schema.update_row(&bytes, &self.value, &assignments, &mut self.encoded)?;
             if moved {
@@ -293,6 +302,9 @@ impl Session {
                 return transaction.commit().map(|()| updated);
             }
             self.complete_encoded(table, assigns(&assignments))?;
+            if Schema::is_wide(&self.encoded.row) {
+                return self.change_rows(false, update);
+            }
             match self.put(table, Expect::Version(seen_at), false)? {
                 Ok(written) => {
                     self.worker.recorder.count(Counter::RowsUpdated, 1);
@@ -330,6 +342,9 @@ impl Session {
         loop {
             let look = self.newest(table, &bytes)?;
             let Some(seen_at) = look.version() else { return self.nothing_there(look) };
+            if table.entry.points_elsewhere(&self.value) {
+                return self.change_rows(false, delete);
+            }
             let record: [&[u8]; 3] =
                 if tree.is_logged() { [&self.header, &bytes, &[]] } else { [TICK, &[], &[]] };
             let expect = Expect::Version(seen_at);
@@ -376,8 +391,12 @@ impl Session {
         let object = table.entry.object()?;
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
-        for row in rows {
+        let mut rows = rows.into_iter();
+        while let Some(row) = rows.next() {
             self.encode(table, row)?;
+            if Schema::is_wide(&self.encoded.row) {
+                return self.insert_long_batch(table, (object, &batch), rows);
+            }
             let (kind, body) = row_body(&self.worker.engine, &table.entry.schema, &self.encoded);
             batch.push(object, kind, &self.encoded, body);
         }
@@ -469,6 +488,10 @@ impl Session {
         loop {
             let is_drawn = self.contexts[index].prefetch_key(&mut self.worker, values)?;
             self.encode(table, values)?;
+            if Schema::is_wide(&self.encoded.row) {
+                let object = table.entry.object()?;
+                return Transaction::new(self, None).commit_row(table, object);
+            }
             draws += 1;
             match self.put(table, Expect::Absent, is_drawn && draws < DRAWS_MAX)? {
                 Ok(written) => {
@@ -491,7 +514,8 @@ impl Session {
         let computed =
             |column: usize, default: &_| context.computed(worker, column, default, &mut timestamp);
         table.entry.schema.encode_row(values, computed, encoded)?;
-        table.entry.note_entry_bytes(Entry::bytes(&encoded.key, &encoded.row));
+        let entry_bytes = Entry::bytes(&encoded.key, &encoded.row);
+        table.entry.note_entry_bytes(entry_bytes.min(ROW_BYTES_MAX));
         let is_given = |column| !matches!(values.get(column), None | Some(Value::Default));
         self.complete_encoded(table, is_given)
     }
@@ -552,25 +576,6 @@ impl Session {
             versions.collect(&engine.old_versions, engine.resolver.snapshots.horizon(&engine.log));
         }
         self.worker.make_space_if_over();
-    }
-
-    /// Index of what this session remembers of the table.
-    #[inline]
-    pub(super) fn context(&mut self, table: &Table) -> Result<usize> {
-        let known = self.contexts.iter().position(|c| Arc::ptr_eq(&c.table, &table.entry));
-        match known {
-            Some(index) => Ok(index),
-            None => self.new_context(table),
-        }
-    }
-
-    #[cold]
-    fn new_context(&mut self, table: &Table) -> Result<usize> {
-        table.check_database(self.worker.engine.database_id)?;
-        table.check_writable()?;
-        table.entry.object()?;
-        self.contexts.push(TableContext::new(Arc::clone(&table.entry), &self.worker)?);
-        Ok(self.contexts.len() - 1)
     }
 }
 

@@ -122,6 +122,17 @@ impl HeldLsn {
     }
 }
 
+/// Which columns of a table are among these, by their positions.
+pub(super) fn wanted_columns(table: &Table, columns: impl Iterator<Item = usize>) -> Vec<bool> {
+    let mut wanted = vec![false; table.entry.schema.column_count()];
+    for column in columns {
+        if let Some(wanted) = wanted.get_mut(column) {
+            *wanted = true;
+        }
+    }
+    wanted
+}
+
 /// The snapshot was given up, and may have seen in the table what is not kept any more.
 #[cold]
 pub(super) fn too_old(engine: &Engine, table: &Table) -> Error {
@@ -193,6 +204,36 @@ impl Snapshot {
     /// # Errors
     /// A table truncated or dropped meanwhile.
     pub fn get_raw(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.get_stored(table, key)? {
+            Some(row) if table.entry.points_elsewhere(&row) => {
+                self.whole(table, &row, None).map(Some)
+            }
+            row => Ok(row),
+        }
+    }
+
+    /// As [`get_raw`](Self::get_raw), for who looks at these columns alone, by their positions: long values of others
+    /// are not read, and whoever looks at one gets an error.
+    ///
+    /// # Errors
+    /// A table truncated or dropped meanwhile.
+    pub fn get_columns_raw(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        columns: &[usize],
+    ) -> Result<Option<Vec<u8>>> {
+        match self.get_stored(table, key)? {
+            Some(row) if table.entry.points_elsewhere(&row) => {
+                let wanted = wanted_columns(table, columns.iter().copied());
+                self.whole(table, &row, Some(&wanted)).map(Some)
+            }
+            row => Ok(row),
+        }
+    }
+
+    /// As [`get_raw`](Self::get_raw), as the row is stored.
+    pub(super) fn get_stored(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if let Some(own) = &self.own
             && let Some(value) = own.get(&(table.entry.object()?, key.to_vec()))
         {
@@ -215,7 +256,7 @@ impl Snapshot {
     /// # Errors
     /// Bounds that do not fit the table's key.
     pub fn scan(&self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        Scan::new(self.again(), table, options, self.own_changes(table))
+        Scan::new(self.same(), table, options, self.own_changes(table))
     }
 
     /// The keys between the bounds of `options`, cut into at most `parts` ranges with about as many
@@ -268,7 +309,7 @@ impl Snapshot {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Scan> {
-        Scan::between(self.again(), table, range.bounds.clone(), direction, self.own_changes(table))
+        Scan::between(self.same(), table, range.bounds.clone(), direction, self.own_changes(table))
     }
 
     pub(super) fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {

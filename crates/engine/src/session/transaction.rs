@@ -10,7 +10,7 @@
 //! transactions that each read what the other writes may both commit.
 
 use onrush_log::Lsn;
-use onrush_types::Value;
+use onrush_types::{Schema, Value};
 use onrush_waits::Phase;
 
 use super::batch::Batch;
@@ -82,6 +82,8 @@ pub struct Transaction<'s> {
     pub(super) references: References,
     /// Rows that it has locked.
     pub(super) row_locks: Option<Box<HeldRowLocks>>,
+    /// Whether it inserts one row and looks at nothing.
+    pub(super) is_one_row: bool,
     /// The savepoint of a statement, which gives no locks back.
     pub(super) statement: Option<u64>,
     /// What it has counted of the memory that its changes take.
@@ -101,6 +103,7 @@ impl<'s> Transaction<'s> {
             large: None,
             references: References::default(),
             row_locks: None,
+            is_one_row: false,
             statement: None,
             counted_bytes: 0,
             kept_looked_at: 0,
@@ -118,6 +121,11 @@ impl<'s> Transaction<'s> {
 
     pub(super) fn insert_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.session.encode(table, values)?;
+        self.insert_encoded(table)
+    }
+
+    /// Inserts the row that the session has encoded.
+    pub(super) fn insert_encoded(&mut self, table: &Table) -> Result<()> {
         let key = self.session.encoded.key.clone();
         let at = (table.entry.object()?, key);
         let must_be_absent = match self.writes.get(&at) {
@@ -165,7 +173,7 @@ impl<'s> Transaction<'s> {
         self.session.encode(table, values)?;
         let key = self.session.encoded.key.clone();
         let mut before = None;
-        if table.entry.is_linked() {
+        if table.entry.is_linked() || self.may_point_elsewhere(table)? {
             let encoded = self.session.encoded.clone();
             let (look, value) = self.look(table, &key)?;
             before = look.is_there.then_some((key.clone(), value));
@@ -263,6 +271,7 @@ impl<'s> Transaction<'s> {
         let entries = self.entry_changes(table, Some((&bytes, &value)), None)?;
         self.put_entries(entries)?;
         self.note_references(table, Some((&bytes, &value)), None)?;
+        self.remove_long_values(table, (&bytes, &value))?;
         self.remove(table, &bytes)?;
         Ok(true)
     }
@@ -281,8 +290,11 @@ impl<'s> Transaction<'s> {
             table.entry.schema.encode_key(key, &mut bytes)?;
             table.check_database(transaction.session.worker.engine.database_id)?;
             let at = (table.entry.object()?, bytes);
+            let points_elsewhere = transaction.remove_newest_long_values(table, &at.1)?;
             transaction.put_removal(table, &at.1)?;
-            transaction.writes.let_anyone_be_first(&at);
+            if !points_elsewhere {
+                transaction.writes.let_anyone_be_first(&at);
+            }
             transaction.spill_if_large()
         })
     }
@@ -299,7 +311,7 @@ impl<'s> Transaction<'s> {
             .filter(|((own, _), _)| *own == object)
             .map(|((_, key), write)| (key.clone(), write.value.clone()))
             .collect();
-        let snapshot = self.view();
+        let snapshot = self.view().with_own(self.own_pieces(table)?);
         self.session.saw(snapshot.held.lsn());
         let scan = Scan::new(snapshot, table, options, own)?;
         self.has_read = true;
@@ -481,9 +493,11 @@ impl<'s> Transaction<'s> {
         table.check_database(self.session.worker.engine.database_id)?;
         if let Some(write) = self.writes.get(&(table.entry.object()?, key.to_vec())) {
             let look = Look { is_there: write.value.is_some(), lsn: None };
-            return Ok((look, write.value.clone().unwrap_or_default()));
+            let value = write.value.clone().unwrap_or_default();
+            return Ok((look, self.whole(table, value)?));
         }
         let (look, value) = self.seen(table, key)?;
+        let value = self.whole(table, value)?;
         if self.held.is_none() {
             return Ok((look, value));
         }
@@ -508,6 +522,10 @@ impl<'s> Transaction<'s> {
             self.session.encoded = encoded;
             self.put_entries(entries?)?;
             noted?;
+        }
+        let was_wide = before.is_some_and(|(_, row)| table.entry.points_elsewhere(row));
+        if was_wide || Schema::is_wide(&self.session.encoded.row) {
+            return self.write_long(table, at, must_be_absent, before);
         }
         let encoded = &self.session.encoded;
         let schema = &table.entry.schema;

@@ -144,8 +144,11 @@ impl Placing<'_> {
         {
             return Err(Refusal::Exists(lsn));
         }
-        if let Some(since) = intent.unchanged_since {
-            self.check_unchanged(tree, found, intent.key, since)?;
+        match (intent.unchanged_since, self.written_at(found)) {
+            (Some(since), _) => self.check_unchanged(tree, found, intent.key, since)?,
+            // Who has not looked at it does not know what it points to.
+            (None, Some(lsn)) if self.is_wide(found) => return Err(Refusal::Changed(lsn)),
+            (None, _) => {}
         }
         if !intent.must_be_absent || tree.has_locked_inserts() {
             let key = (intent.object, intent.key);

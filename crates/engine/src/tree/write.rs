@@ -8,6 +8,7 @@
 
 use onrush_latch::ExclusiveGuard;
 use onrush_log::{Lsn, Reservation};
+use onrush_types::Schema;
 use onrush_waits::{Phase, Recorder, Spin};
 
 use super::Trees;
@@ -221,8 +222,15 @@ impl Placing<'_> {
                 Err(Refusal::Missing(tree.versions.removed_at(change.key)))
             }
             (Expect::Version(wanted), Some(lsn)) if lsn != wanted => Err(Refusal::Changed(lsn)),
+            // What it points to has to go with it, and must be looked at.
+            (Expect::Anything, Some(_)) if self.is_wide(found) => Err(Refusal::Locked),
             _ => Ok(()),
         }
+    }
+
+    /// Whether there is a row that may point elsewhere.
+    pub(super) fn is_wide(&mut self, found: Found) -> bool {
+        found.committed.is_some_and(|index| Schema::is_wide(self.rows().entry(index).value))
     }
 
     /// Makes sure an entry of `bytes` fits: squeezes dead bytes out, or splits, and then goes on

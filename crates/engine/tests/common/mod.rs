@@ -69,6 +69,11 @@ impl Fixture {
     }
 }
 
+/// The definition of a table as it was given, without what the engine has made of its own.
+pub fn definition_of(table: &Table) -> TableDefinition {
+    table.definition().clone().with_long_values(None)
+}
+
 /// `notes (id int64 primary key, note text)`.
 pub fn notes() -> TableDefinition {
     TableDefinition::builder("notes")

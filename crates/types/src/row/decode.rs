@@ -1,6 +1,7 @@
 //! From bytes to values: all columns, or only those wanted.
 
 use super::field::{self, bit};
+use super::wide::WIDE;
 use crate::schema::{Earlier, Place, Source};
 use crate::{Schema, TypeError, Value};
 
@@ -10,8 +11,18 @@ pub struct RowView<'r> {
     schema: &'r Schema,
     key: &'r [u8],
     row: &'r [u8],
-    /// For a row of an earlier version.
-    earlier: Option<&'r Earlier>,
+    form: Form<'r>,
+}
+
+/// How the columns stand in a row.
+#[derive(Debug, Clone, Copy)]
+enum Form<'r> {
+    /// As in every other row of the schema.
+    Usual,
+    /// In a wide row.
+    Wide,
+    /// In a row of an earlier version, which may be wide.
+    Earlier { of: &'r Earlier, is_wide: bool },
 }
 
 /// What [`RowView::stored_bytes`] finds.
@@ -21,14 +32,14 @@ pub enum StoredBytes<'r> {
     Null,
     /// The bytes as the row holds them; numbers are little-endian.
     Here(&'r [u8]),
-    /// They are not there as they are: a column of the key, or a row of an earlier version.
+    /// They are not there as they are: a column of the key, or a row of another form.
     Elsewhere,
 }
 
 impl Schema {
     /// The schema version that a row was written with; None when the row is cut off.
     pub fn row_version(row: &[u8]) -> Option<u16> {
-        Some(u16::from_le_bytes([*row.first()?, *row.get(1)?]))
+        Some(u16::from_le_bytes([*row.first()?, *row.get(1)?]) & !WIDE)
     }
 
     /// Looks into a stored row, also one of an earlier version of the table, which is seen as one of
@@ -40,28 +51,47 @@ impl Schema {
     #[inline]
     pub fn view<'r>(&'r self, key: &'r [u8], row: &'r [u8]) -> Result<RowView<'r>, TypeError> {
         // Made at one place, so that its parts can stay in registers.
-        let earlier = if row.get(..2) == self.template.get(..2) {
+        let form = if row.get(..2) == self.template.get(..2) {
             match self.row_fault(row) {
-                None => None,
+                None => Form::Usual,
                 Some(fault) => return Err(fault),
             }
         } else {
-            Some(self.earlier_of(row)?)
+            self.form_of(row)?
         };
-        Ok(RowView { schema: self, key, row, earlier })
+        Ok(RowView { schema: self, key, row, form })
+    }
+
+    /// The form of a row that is wide, or of another version.
+    #[cold]
+    fn form_of(&self, row: &[u8]) -> Result<Form<'_>, TypeError> {
+        let is_wide = Schema::is_wide(row);
+        let of = self.schema_of(row)?;
+        let fault = if is_wide { of.wide_fault(row) } else { of.row_fault(row) };
+        match fault {
+            Some(fault) => Err(fault),
+            None if std::ptr::eq(of, self) => Ok(Form::Wide),
+            None => {
+                let of = self.earlier_of(row)?;
+                Ok(Form::Earlier { of, is_wide })
+            }
+        }
+    }
+
+    /// The schema that a row was written by: this, or an earlier one.
+    pub(super) fn schema_of(&self, row: &[u8]) -> Result<&Schema, TypeError> {
+        if Schema::row_version(row) == Some(self.version()) {
+            return Ok(self);
+        }
+        self.earlier_of(row).map(|earlier| &earlier.schema)
     }
 
     /// The earlier version that a row is of.
-    #[cold]
     fn earlier_of(&self, row: &[u8]) -> Result<&Earlier, TypeError> {
         let Some(version) = Schema::row_version(row) else {
             return Err(self.row_damaged(row.len(), "the row ends inside its fixed part"));
         };
-        let Some(earlier) = self.earlier(version) else { return Err(self.wrong_version(version)) };
-        match earlier.schema.row_fault(row) {
-            None => Ok(earlier),
-            Some(fault) => Err(fault),
-        }
+        self.earlier(version).ok_or_else(|| self.wrong_version(version))
     }
 
     #[cold]
@@ -92,7 +122,7 @@ impl Schema {
     }
 
     #[cold]
-    fn row_damaged(&self, at: usize, reason: &'static str) -> TypeError {
+    pub(super) fn row_damaged(&self, at: usize, reason: &'static str) -> TypeError {
         TypeError::RowDamaged { table: self.name().into(), at, reason }
     }
 
@@ -127,7 +157,8 @@ impl<'r> RowView<'r> {
     /// they are [`Elsewhere`](StoredBytes::Elsewhere), [`RowView::column`] has the value.
     #[inline]
     pub fn stored_bytes(&self, column: usize) -> StoredBytes<'r> {
-        let (Some(Place::Stored(index)), None) = (self.schema.place(column), self.earlier) else {
+        let (Some(Place::Stored(index)), Form::Usual) = (self.schema.place(column), self.form)
+        else {
             return StoredBytes::Elsewhere;
         };
         if bit(&self.row[self.schema.layout.nulls..], index) {
@@ -171,17 +202,24 @@ impl<'r> RowView<'r> {
 
     #[inline]
     fn stored(&self, index: usize) -> Result<Value<'r>, TypeError> {
-        match self.earlier {
-            None => self.schema.stored_value(index, self.row),
-            Some(earlier) => self.stored_earlier(earlier, index),
+        match self.form {
+            Form::Usual => self.schema.stored_value(index, self.row),
+            Form::Wide => self.schema.wide_value(index, self.row),
+            Form::Earlier { of, is_wide } => self.stored_earlier(of, is_wide, index),
         }
     }
 
     #[cold]
-    fn stored_earlier(&self, earlier: &'r Earlier, index: usize) -> Result<Value<'r>, TypeError> {
+    fn stored_earlier(
+        &self,
+        earlier: &'r Earlier,
+        is_wide: bool,
+        index: usize,
+    ) -> Result<Value<'r>, TypeError> {
         match &earlier.sources[self.schema.stored[index].column] {
             Source::Missing(value) => Ok(value.borrowed()),
             Source::Column(column) => match earlier.schema.place(*column) {
+                Some(Place::Stored(index)) if is_wide => earlier.schema.wide_value(index, self.row),
                 Some(Place::Stored(index)) => earlier.schema.stored_value(index, self.row),
                 _ => Err(self.schema.row_damaged(0, "a column stood in the key before")),
             },
@@ -203,7 +241,7 @@ impl Schema {
 }
 
 /// Where `part` starts inside `whole`, for messages.
-fn offset_of(whole: &[u8], part: &[u8]) -> usize {
+pub(super) fn offset_of(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
 }
 

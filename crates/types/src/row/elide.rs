@@ -109,7 +109,7 @@ impl Schema {
                 if self.stored[index].default != DefaultKind::Constant {
                     return Err("a column without a constant default is missing");
                 }
-                self.put_constant(index, row);
+                self.put_constant(index, row).map_err(|_| "the row is over the limit")?;
             } else if nulls_given && self.is_null(index, row) {
                 if !self.stored[index].nullable {
                     return Err("a NOT NULL column is NULL");

@@ -63,14 +63,16 @@ impl Schema {
             let column = self.stored[index].column;
             match generate(column, &columns[column].default) {
                 Ok(Value::Null) => {
-                    self.put_nullable(index, &Value::Null, &mut out.row)?;
+                    self.put_nullable::<false>(index, &Value::Null, &mut out.row)?;
                     some_null = true;
                 }
                 Ok(ref value) => self.put(index, value, &mut out.row)?,
                 Err(error) => return Err(error),
             }
         }
-        self.check_row_size(out)?;
+        if !self.fits_or_widens(out)? {
+            return Ok(());
+        }
         if some_null {
             self.elide_row(&out.row, &mut out.elided);
         } else {
@@ -114,25 +116,88 @@ impl Schema {
         }
         // Constant defaults of fixed width are in place; variable columns are appended in order.
         out.row.extend_from_slice(&self.template[..self.layout.variable]);
-        for (index, stored) in self.stored.iter().enumerate() {
+        let columns = (0, None);
+        let left = self.put_columns::<false, _, _>(columns, values, &mut generate, &mut out.row)?;
+        if let Some(left) = left {
+            return self.encode_wide(left, values, generate, out);
+        }
+        if self.fits_or_widens(out)? {
+            self.elide_row(&out.row, &mut out.elided);
+        }
+        Ok(())
+    }
+
+    /// Writes the columns from one on, of which a computed default may be known. Comes to the one for which there is no
+    /// space in a row that is not wide, and its computed default, if it has one.
+    #[inline]
+    fn put_columns<const WIDE: bool, E, F>(
+        &self,
+        (first, mut computed): (usize, Option<Value<'static>>),
+        values: &[Value<'_>],
+        generate: &mut F,
+        row: &mut Vec<u8>,
+    ) -> Result<Option<(usize, Option<Value<'static>>)>, E>
+    where
+        E: From<TypeError>,
+        F: FnMut(usize, &DefaultValue) -> Result<Value<'static>, E>,
+    {
+        let columns = self.definition.columns();
+        for (index, stored) in self.stored.iter().enumerate().skip(first) {
             let value = values.get(stored.column).unwrap_or(&Value::Default);
-            match (value, stored.default) {
-                (Value::Default, DefaultKind::Constant) => self.put_constant(index, &mut out.row),
-                (Value::Default, DefaultKind::Generated) => self.put_null(index, &mut out.row),
+            let put = match (value, stored.default) {
+                (Value::Default, DefaultKind::Constant) => self.put_constant_in::<WIDE>(index, row),
+                (Value::Default, DefaultKind::Generated) => {
+                    self.put_null_in::<WIDE>(index, row);
+                    Ok(())
+                }
                 (Value::Default, DefaultKind::Missing) => {
                     return Err(TypeError::MissingValue(self.column_name(stored.column)).into());
                 }
                 (Value::Default, DefaultKind::Computed) => {
-                    match generate(stored.column, &columns[stored.column].default) {
-                        Ok(ref value) => self.put_nullable(index, value, &mut out.row)?,
+                    let made = match computed.take() {
+                        Some(known) => Ok(known),
+                        None => generate(stored.column, &columns[stored.column].default),
+                    };
+                    match made {
+                        Ok(ref value) => match self.put_nullable::<WIDE>(index, value, row) {
+                            Err(TypeError::RowTooLarge { .. }) if !WIDE => {
+                                return Ok(Some((index, Some(value.clone()))));
+                            }
+                            put => put,
+                        },
                         Err(error) => return Err(error),
                     }
                 }
-                (value, _) => self.put_nullable(index, value, &mut out.row)?,
+                (value, _) => self.put_nullable::<WIDE>(index, value, row),
+            };
+            match put {
+                Ok(()) => {}
+                Err(TypeError::RowTooLarge { .. }) if !WIDE => return Ok(Some((index, None))),
+                Err(fault) => return Err(fault.into()),
             }
         }
-        self.check_row_size(out)?;
-        self.elide_row(&out.row, &mut out.elided);
+        Ok(None)
+    }
+
+    /// Goes on with a row that has got too long for its form, from a column on.
+    #[cold]
+    fn encode_wide<E, F>(
+        &self,
+        left: (usize, Option<Value<'static>>),
+        values: &[Value<'_>],
+        mut generate: F,
+        out: &mut EncodedRow,
+    ) -> Result<(), E>
+    where
+        E: From<TypeError>,
+        F: FnMut(usize, &DefaultValue) -> Result<Value<'static>, E>,
+    {
+        if self.definition.long_values().is_none() {
+            // What did not fit, at least.
+            return Err(self.row_too_large(usize::from(u16::MAX), ROW_BYTES_MAX).into());
+        }
+        self.widen(out)?;
+        self.put_columns::<true, _, _>(left, values, &mut generate, &mut out.row)?;
         Ok(())
     }
 
@@ -156,10 +221,11 @@ impl Schema {
         self.check_key_size(&out.key)?;
         out.row.extend_from_slice(&self.template[..self.layout.variable]);
         for (index, stored) in self.stored.iter().enumerate() {
-            self.put_nullable(index, &value(stored.column)?, &mut out.row)?;
+            self.put_nullable::<false>(index, &value(stored.column)?, &mut out.row)?;
         }
-        self.check_row_size(out)?;
-        self.elide_row(&out.row, &mut out.elided);
+        if self.fits_or_widens(out)? {
+            self.elide_row(&out.row, &mut out.elided);
+        }
         Ok(())
     }
 
@@ -194,7 +260,7 @@ impl Schema {
     }
 
     #[inline]
-    fn put_nullable(
+    fn put_nullable<const WIDE: bool>(
         &self,
         index: usize,
         value: &Value<'_>,
@@ -202,20 +268,34 @@ impl Schema {
     ) -> Result<(), TypeError> {
         if value.is_null() {
             self.check_nullable(index)?;
-            self.put_null(index, row);
+            self.put_null_in::<WIDE>(index, row);
             Ok(())
         } else {
-            self.put(index, value, row)
+            self.put_in::<WIDE>(index, value, row)
         }
     }
 
     /// The constant default: fixed columns have it already.
     #[inline]
-    pub(super) fn put_constant(&self, index: usize, row: &mut Vec<u8>) {
+    pub(super) fn put_constant(&self, index: usize, row: &mut Vec<u8>) -> Result<(), TypeError> {
+        self.put_constant_in::<false>(index, row)
+    }
+
+    #[inline]
+    fn put_constant_in<const WIDE: bool>(
+        &self,
+        index: usize,
+        row: &mut Vec<u8>,
+    ) -> Result<(), TypeError> {
         if let Field::Variable { ordinal } = self.stored[index].field {
-            row.extend_from_slice(self.field_bytes(index, &self.template));
-            field::set_end(&self.layout, row, ordinal);
+            let bytes = self.field_bytes(index, &self.template);
+            if !WIDE && row.len() + bytes.len() > usize::from(u16::MAX) {
+                return Err(self.row_too_large(row.len() + bytes.len(), ROW_BYTES_MAX));
+            }
+            row.extend_from_slice(bytes);
+            field::set_end_in::<WIDE>(&self.layout, row, ordinal);
         }
+        Ok(())
     }
 
     #[inline]
@@ -240,13 +320,13 @@ impl Schema {
         Err(TypeError::ValueCount { table: self.name().into(), given, expected })
     }
 
+    /// Whether key and row are within the limit. Else the row is a wide one now, if the table may have such.
     #[inline]
-    fn check_row_size(&self, out: &EncodedRow) -> Result<(), TypeError> {
-        let bytes = out.key.len() + out.row.len();
-        if bytes <= ROW_BYTES_MAX {
-            return Ok(());
+    fn fits_or_widens(&self, out: &mut EncodedRow) -> Result<bool, TypeError> {
+        if out.key.len() + out.row.len() <= ROW_BYTES_MAX {
+            return Ok(true);
         }
-        Err(TypeError::RowTooLarge { table: self.name().into(), bytes, limit: ROW_BYTES_MAX })
+        self.widen(out).map(|()| false)
     }
 
     /// Whether a column of a sound row is NULL.

@@ -7,7 +7,10 @@ use uuid::Uuid;
 
 use crate::convert::{self, Fault};
 use crate::schema::{Field, RowLayout};
-use crate::{DataType, EnumType, Interval, Numeric, Schema, TimeTz, TypeError, Value};
+use crate::{
+    DataType, EnumType, Interval, Numeric, ROW_BYTES_MAX, Schema, TimeTz, TypeError, Value,
+    WHOLE_ROW_BYTES_MAX,
+};
 
 #[inline]
 pub(crate) fn set_bit(bitmap: &mut [u8], bit: usize) {
@@ -27,10 +30,24 @@ pub(crate) fn bit(bitmap: &[u8], bit: usize) -> bool {
 /// Notes that variable column `ordinal` ends where the row ends now.
 #[inline]
 pub(crate) fn set_end(layout: &RowLayout, row: &mut [u8], ordinal: usize) {
-    // Rows over the limit are refused once they are complete; a longer one may wrap here first.
-    let end = (row.len() - layout.variable) as u16;
-    let at = layout.ends + 2 * ordinal;
-    row[at..at + 2].copy_from_slice(&end.to_le_bytes());
+    set_end_in::<false>(layout, row, ordinal);
+}
+
+/// As [`set_end`], in a wide row where `WIDE` says so.
+#[inline]
+pub(super) fn set_end_in<const WIDE: bool>(layout: &RowLayout, row: &mut [u8], ordinal: usize) {
+    if WIDE {
+        let wide = layout.wide();
+        // A whole row is far below 4 GiB.
+        let end = (row.len() - wide.variable) as u32;
+        let at = wide.ends + 4 * ordinal;
+        row[at..at + 4].copy_from_slice(&end.to_le_bytes());
+    } else {
+        // What would not fit was refused.
+        let end = (row.len() - layout.variable) as u16;
+        let at = layout.ends + 2 * ordinal;
+        row[at..at + 2].copy_from_slice(&end.to_le_bytes());
+    }
 }
 
 /// Start and end of variable column `ordinal`, from the start of the row. The row must be sound.
@@ -54,28 +71,60 @@ impl Schema {
         value: &Value<'_>,
         row: &mut Vec<u8>,
     ) -> Result<(), TypeError> {
+        self.put_in::<false>(index, value, row)
+    }
+
+    /// As [`put`](Self::put), into a wide row where `WIDE` says so. [`TypeError::RowTooLarge`] where the end does not
+    /// fit into its number: nothing was written then.
+    #[inline]
+    pub(super) fn put_in<const WIDE: bool>(
+        &self,
+        index: usize,
+        value: &Value<'_>,
+        row: &mut Vec<u8>,
+    ) -> Result<(), TypeError> {
         let stored = &self.stored[index];
         clear_bit(&mut row[self.layout.nulls..], index);
         let written = match stored.field {
             Field::Fixed { offset, width } => {
+                let offset = offset + self.layout.shift::<WIDE>();
                 write_fixed(stored.data_type, value, &mut row[offset..offset + width])
             }
-            Field::Variable { ordinal } => {
-                convert::variable(stored.data_type, value).map(|bytes| {
+            Field::Variable { ordinal } => match convert::variable(stored.data_type, value) {
+                Ok(bytes) => {
+                    let most = if WIDE { WHOLE_ROW_BYTES_MAX } else { usize::from(u16::MAX) };
+                    if row.len() + bytes.len() > most {
+                        let limit = if WIDE { most } else { ROW_BYTES_MAX };
+                        return Err(self.row_too_large(row.len() + bytes.len(), limit));
+                    }
                     row.extend_from_slice(&bytes);
-                    set_end(&self.layout, row, ordinal);
-                })
-            }
+                    set_end_in::<WIDE>(&self.layout, row, ordinal);
+                    Ok(())
+                }
+                Err(fault) => Err(fault),
+            },
         };
         written.map_err(|fault| fault.at(self.column_name(stored.column), stored.data_type, value))
     }
 
+    #[cold]
+    pub(super) fn row_too_large(&self, bytes: usize, limit: usize) -> TypeError {
+        TypeError::RowTooLarge { table: self.name().into(), bytes, limit }
+    }
+
     /// Writes NULL; the caller has checked that the column allows it.
     pub(crate) fn put_null(&self, index: usize, row: &mut [u8]) {
+        self.put_null_in::<false>(index, row);
+    }
+
+    pub(super) fn put_null_in<const WIDE: bool>(&self, index: usize, row: &mut [u8]) {
         set_bit(&mut row[self.layout.nulls..], index);
         match self.stored[index].field {
-            Field::Fixed { offset, width } => row[offset..offset + width].fill(0),
-            Field::Variable { ordinal } => set_end(&self.layout, row, ordinal),
+            Field::Fixed { offset, width } => {
+                let offset = offset + self.layout.shift::<WIDE>();
+                row[offset..offset + width].fill(0);
+            }
+            Field::Variable { ordinal } => set_end_in::<WIDE>(&self.layout, row, ordinal),
         }
     }
 

@@ -33,16 +33,37 @@
 //! it is the table's first, or, once the table was altered, it stands in front as a u16, and the log
 //! record says so. Without bit 0 every present column is not NULL, and the
 //! others are as in the row of defaults.
+//!
+//! A row that is too large for that is *wide* (n and columns as above):
+//!
+//! ```text
+//! 0     u16  schema version, bit 15 set
+//! 2     ceil(n/8) bytes: which columns are NULL
+//! ...   ceil(n/8) bytes: which columns of variable width stand elsewhere
+//! ...   the columns of fixed width
+//! ...   u32 for each column of variable width: where its bytes end, counted from the next line
+//! ...   the bytes of the columns of variable width; of one that stands elsewhere its id (16 bytes) and
+//!       a u32, how many bytes it has
+//! ```
+//!
+//! A *whole* row has nothing elsewhere: rows are whole when they are encoded, and when they are read. What is stored
+//! has its longest columns [elsewhere](Schema::move_out), so that key and row fit into a leaf. A wide row has no elided
+//! form.
 
 mod decode;
 mod elide;
 mod encode;
 pub(crate) mod field;
+mod wide;
 
 pub use decode::{RowView, StoredBytes};
+pub use wide::LongValue;
 
-/// Most bytes of key and row together.
+/// Most bytes of key and row together, as they are stored.
 pub const ROW_BYTES_MAX: usize = 8000;
+
+/// Most bytes of a whole row.
+pub const WHOLE_ROW_BYTES_MAX: usize = 256 << 20;
 
 /// The bytes of one row. Keep one for each session and use it again: its buffers are only cleared.
 #[derive(Debug, Clone, Default)]

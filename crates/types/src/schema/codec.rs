@@ -7,7 +7,7 @@
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
 //!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
-//!          labels; 12 with a view that keeps rows
+//!          labels; 12 with a view that keeps rows; 13 with a table of long values
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -15,9 +15,9 @@
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
 //!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
-//!          23 timetz, 24 and 25 numeric, 26 labels, 27 array
-//!          decimal: u8 precision, u8 scale; char and varchar: u16 length; rounded: u8 what (1 time, 2 timestamp,
-//!          3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all,
+//!          23 timetz, 24 and 25 numeric, 26 labels, 27 array, 28 varchar
+//!          decimal: u8 precision, u8 scale; char and varchar: u16 length, in 28 u32; rounded: u8 what (1 time,
+//!          2 timestamp, 3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all,
 //!          1 year,
 //!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
 //!          10 second, 11 day to second, 12 hour to second, 13 minute to second; numeric 25: u16 precision, i16 scale;
@@ -25,9 +25,9 @@
 //!          labels
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 12 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 13 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 to 12 only, computed of other columns
+//!          formats 9 to 13 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -36,10 +36,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 12: 1, the rows are not logged; formats 3 to 12 only: 0, they are
-//! u8       formats 4 to 12 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 13: 1, the rows are not logged; formats 3 to 13 only: 0, they are
+//! u8       formats 4 to 13 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 12 where they say so, a table that was altered:
+//! format 3, and formats 4 to 13 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -52,30 +52,30 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 12 only:
+//! formats 4 to 13 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 12 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 13 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 12 only:
+//! formats 6 to 13 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          formats 10 to 12 plus 4: the number is that of an expression of the index
+//!          formats 10 to 13 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   formats 10 to 12 only:
+//!   formats 10 to 13 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 12 only:
+//! formats 7 to 13 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -93,10 +93,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 to 12 only:
+//! formats 9 to 13 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 to 12 where they say so, a view:
+//! format 8, and formats 9 to 13 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -106,12 +106,15 @@
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //!
-//! formats 11 and 12 only:
+//! formats 11 to 13 only:
 //! name     the primary key, or empty
 //! u8       1 the table is a type of labels, 0 it is not; then only: its labels
 //!
-//! format 12 only:
+//! format 12, and format 13 of a view:
 //! u8       the rows that the view keeps: 1 those of its query, 2 they are missing
+//!
+//! format 13 only:
+//! u32      number of the table of long values
 //!
 //! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
@@ -121,6 +124,7 @@
 mod checks;
 mod defaults;
 mod foreign_keys;
+mod histories;
 mod indexes;
 mod labels;
 mod row_expressions;
@@ -129,7 +133,6 @@ mod views;
 
 use std::sync::Arc;
 
-use super::history::{Dropped, History, Since};
 use super::{ColumnDefinition, DefaultValue, IndexDefinition, TableDefinition};
 use crate::expression::TypedExpression;
 use crate::rounding;
@@ -149,6 +152,7 @@ const FORMAT_WITH_GENERATED: u8 = 9;
 const FORMAT_WITH_INDEX_EXPRESSIONS: u8 = 10;
 const FORMAT_WITH_NAMES: u8 = 11;
 const FORMAT_WITH_KEPT_ROWS: u8 = 12;
+const FORMAT_WITH_LONG_VALUES: u8 = 13;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -158,6 +162,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.long_values().is_some() => FORMAT_WITH_LONG_VALUES,
             _ if self.materialized_view().is_some() => FORMAT_WITH_KEPT_ROWS,
             _ if self.key_name().is_some() || self.labels().is_some() => FORMAT_WITH_NAMES,
             _ if !self.indexes().iter().all(IndexDefinition::is_plain) => {
@@ -191,7 +196,7 @@ impl TableDefinition {
             out.push(u8::from(self.history().is_some()));
         }
         if let Some(history) = self.history() {
-            push_history(self, history, &mut out);
+            histories::push(self, history, &mut out);
         }
         if format >= FORMAT_WITH_CHECKS {
             checks::push(self.checks(), format >= FORMAT_WITH_FORMS, &mut out);
@@ -218,6 +223,9 @@ impl TableDefinition {
         }
         if let Some(view) = self.materialized_view() {
             out.push(views::number_of(view.rows));
+        }
+        if let Some(table) = self.long_values() {
+            out.extend_from_slice(&table.to_le_bytes());
         }
         out
     }
@@ -265,25 +273,6 @@ fn push_column(column: &ColumnDefinition, out: &mut Vec<u8>) {
     defaults::push_default(column, out);
 }
 
-fn push_history(definition: &TableDefinition, history: &History, out: &mut Vec<u8>) {
-    push_u16(usize::from(history.first_version), out);
-    for (column, since) in definition.columns().iter().zip(&history.columns) {
-        push_u16(usize::from(since.number), out);
-        push_u16(usize::from(since.version), out);
-        out.push(u8::from(!since.missing.is_null()));
-        if !since.missing.is_null() {
-            push_value(column, &since.missing, out);
-        }
-    }
-    push_u16(history.dropped.len(), out);
-    for dropped in &history.dropped {
-        push_u16(usize::from(dropped.number), out);
-        push_u16(usize::from(dropped.versions.0), out);
-        push_u16(usize::from(dropped.versions.1), out);
-        push_column(&dropped.column, out);
-    }
-}
-
 /// A value of a column, in front of it its length.
 fn push_value(column: &ColumnDefinition, value: &Value<'_>, out: &mut Vec<u8>) {
     let start = out.len();
@@ -320,10 +309,16 @@ fn push_type(data_type: DataType, out: &mut Vec<u8>) {
             out.push(8);
             out.extend_from_slice(&length.to_le_bytes());
         }
-        DataType::Varchar(length) => {
-            out.push(9);
-            out.extend_from_slice(&length.to_le_bytes());
-        }
+        DataType::Varchar(length) => match u16::try_from(length) {
+            Ok(length) => {
+                out.push(9);
+                out.extend_from_slice(&length.to_le_bytes());
+            }
+            Err(_) => {
+                out.push(28);
+                out.extend_from_slice(&length.to_le_bytes());
+            }
+        },
         DataType::Text => out.push(10),
         DataType::Bytes => out.push(11),
         DataType::Uuid => out.push(12),
@@ -415,7 +410,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_KEPT_ROWS).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_LONG_VALUES).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -447,7 +442,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         _ => format == FORMAT_WITH_HISTORY,
     };
     let history = match was_altered {
-        true => Some(Arc::new(read_history(&columns, input)?)),
+        true => Some(Arc::new(histories::read(&columns, input)?)),
         false => None,
     };
     let checks = match format {
@@ -477,10 +472,16 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
             enumeration = Some(labels::read(input)?);
         }
     }
-    if format >= FORMAT_WITH_KEPT_ROWS {
+    let keeps_rows =
+        format == FORMAT_WITH_KEPT_ROWS || format == FORMAT_WITH_LONG_VALUES && view.is_some();
+    if keeps_rows {
         let view = view.as_mut().ok_or("what is no view keeps the rows of one")?;
         view.rows = views::rows_of(input.u8()?)?;
     }
+    let long_values = match format {
+        FORMAT_WITH_LONG_VALUES => Some(input.u32()?),
+        _ => None,
+    };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
         return Err("a key column is nullable");
@@ -498,6 +499,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         checks,
         indexes,
         entries_of,
+        long_values,
         foreign_keys,
         referenced_by,
         sequence,
@@ -513,28 +515,6 @@ fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> 
     let nullable = input.flag()?;
     let (default, is_always_generated) = defaults::read_default(data_type, input)?;
     Ok(ColumnDefinition { name, data_type, nullable, default, is_always_generated })
-}
-
-fn read_history(
-    columns: &[ColumnDefinition],
-    input: &mut Input<'_>,
-) -> Result<History, &'static str> {
-    let first_version = input.u16()?;
-    let mut since = Vec::with_capacity(columns.len());
-    for column in columns {
-        let (number, version) = (input.u16()?, input.u16()?);
-        let missing = match input.flag()? {
-            false => Value::Null,
-            true => field::read(column.data_type, input.short()?)?.into_owned(),
-        };
-        since.push(Since { number, version, missing });
-    }
-    let mut dropped = Vec::new();
-    for _ in 0..input.u16()? {
-        let (number, versions) = (input.u16()?, (input.u16()?, input.u16()?));
-        dropped.push(Dropped { number, column: read_column(input)?, versions });
-    }
-    Ok(History { first_version, columns: since, dropped })
 }
 
 fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
@@ -559,7 +539,8 @@ fn read_element(tag: u8, input: &mut Input<'_>) -> Result<DataType, &'static str
         6 => DataType::Float64,
         7 => DataType::Decimal { precision: input.u8()?, scale: input.u8()? },
         8 => DataType::Char(input.u16()?),
-        9 => DataType::Varchar(input.u16()?),
+        9 => DataType::Varchar(input.u16()?.into()),
+        28 => DataType::Varchar(input.u32()?),
         10 => DataType::Text,
         11 => DataType::Bytes,
         12 => DataType::Uuid,

@@ -92,6 +92,47 @@ pub(crate) struct RowLayout {
     pub(crate) variable: usize,
 }
 
+/// The parts of a wide row, as offsets from its start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WideLayout {
+    /// The bitmap of columns that stand elsewhere.
+    pub(crate) elsewhere: usize,
+    /// The fixed-width area.
+    pub(crate) fixed: usize,
+    /// One 32-bit end for each variable column.
+    pub(crate) ends: usize,
+    /// The bytes of the variable columns.
+    pub(crate) variable: usize,
+}
+
+impl RowLayout {
+    /// Bytes of a bitmap.
+    #[inline]
+    fn bitmap_bytes(&self) -> usize {
+        self.fixed - self.nulls
+    }
+
+    /// How much further behind a column of fixed width stands.
+    #[inline]
+    pub(crate) fn shift<const WIDE: bool>(&self) -> usize {
+        if WIDE { self.bitmap_bytes() } else { 0 }
+    }
+
+    pub(crate) fn variable_count(&self) -> usize {
+        (self.variable - self.ends) / 2
+    }
+
+    pub(crate) fn wide(&self) -> WideLayout {
+        let ends = self.ends + self.bitmap_bytes();
+        WideLayout {
+            elsewhere: self.fixed,
+            fixed: self.fixed + self.bitmap_bytes(),
+            ends,
+            variable: ends + 4 * self.variable_count(),
+        }
+    }
+}
+
 /// What a row of all defaults still needs.
 #[derive(Debug, Clone)]
 pub(crate) struct AllDefaults {

@@ -39,6 +39,8 @@ pub struct TableDefinition {
     pub(super) checks: Vec<CheckConstraint>,
     pub(super) indexes: Vec<IndexDefinition>,
     pub(super) entries_of: Option<EntriesOf>,
+    /// The table of its rows' long values.
+    pub(super) long_values: Option<u32>,
     pub(super) foreign_keys: Vec<ForeignKey>,
     pub(super) referenced_by: Vec<u32>,
     /// Of a table that is a sequence.
@@ -375,6 +377,7 @@ impl TableBuilder {
             checks,
             indexes: Vec::new(),
             entries_of,
+            long_values: None,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             sequence,

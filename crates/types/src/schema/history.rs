@@ -18,6 +18,9 @@ use super::{
 };
 use crate::{DataType, EnumLabels, EnumType, TypeError, Value};
 
+/// The last version of a definition: in front of a row a bit beside it tells of its form.
+pub(super) const VERSION_MAX: u16 = (1 << 15) - 1;
+
 /// What a table that was altered knows of its past.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
@@ -158,7 +161,7 @@ impl TableDefinition {
     ///
     /// # Errors
     /// No such column; a name that is taken; a key column to be dropped; a table that was changed
-    /// 65,535 times, or has had 1,024 columns; what [`TableBuilder::build`](super::TableBuilder)
+    /// 32,767 times, or has had 1,024 columns; what [`TableBuilder::build`](super::TableBuilder)
     /// refuses.
     pub fn altered(
         &self,
@@ -265,7 +268,10 @@ impl TableDefinition {
     /// The same definition as the next version, and its past.
     fn next_version(&self) -> Result<(TableDefinition, History), TypeError> {
         let mut next = self.clone();
-        next.version = self.version.checked_add(1).ok_or_else(|| self.used_up("versions"))?;
+        if self.version == VERSION_MAX {
+            return Err(self.used_up("versions"));
+        }
+        next.version = self.version + 1;
         let history = self.history().cloned().unwrap_or_else(|| History::first_of(self));
         Ok((next, history))
     }
@@ -273,7 +279,7 @@ impl TableDefinition {
     /// The same definition as the next version: who writes by the one before is refused.
     ///
     /// # Errors
-    /// A table that was changed 65,535 times.
+    /// A table that was changed 32,767 times.
     pub fn as_next_version(&self) -> Result<TableDefinition, TypeError> {
         let (mut next, history) = self.next_version()?;
         next.history = Some(Arc::new(history));
@@ -340,6 +346,7 @@ impl TableDefinition {
             checks: Vec::new(),
             indexes: Vec::new(),
             entries_of: self.entries_of.clone(),
+            long_values: self.long_values,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             sequence: self.sequence.clone(),

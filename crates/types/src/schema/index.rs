@@ -94,7 +94,8 @@ pub struct IndexDefinition {
     pub is_constraint: bool,
 }
 
-/// What makes a table the entries of an index.
+/// What makes a table the entries of an index, or the [long values](super::long_values) of rows: then there are no
+/// orders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntriesOf {
     /// The number of the table whose rows are indexed.
@@ -352,11 +353,13 @@ impl TableDefinition {
         altered.checked()
     }
 
-    /// The same definition for a new table, which has no indexes, references none and is referenced by none.
+    /// The same definition for a new table, which has no indexes and no table for long values, references none and is
+    /// referenced by none.
     #[must_use]
     pub fn standing_alone(mut self) -> TableDefinition {
         self.indexes = Vec::new();
         self.entries_of = None;
+        self.long_values = None;
         self.foreign_keys = Vec::new();
         self.referenced_by = Vec::new();
         self

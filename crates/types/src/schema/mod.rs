@@ -12,6 +12,7 @@ mod foreign_key;
 mod generated;
 mod history;
 mod index;
+pub mod long_values;
 mod row_expression;
 mod sequence;
 mod view;
