@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod long_values;
 mod options;
 mod progress;
 mod report;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onrush_check::{CheckOptions, Progress, Source, check_source, salvage};
+use onrush_check::{CheckOptions, Progress, SalvageReport, Source, check_source, salvage};
 use onrush_files::unfinished::unmark;
 use onrush_files::{Disk, Making, Unfinished};
 
@@ -38,20 +38,19 @@ pub fn repair(
     let mut writer = Writer::new(Arc::clone(&disk), mark, &options.engine, progress);
     let salvaged =
         salvage(Arc::clone(&disk), folder, &options.tables, &progress.read, &mut writer)?;
-    let is_whole = salvaged.losses.is_empty();
     let has_tables = !salvaged.tables.is_empty();
     let mut report = RepairReport {
-        outcome: match (is_whole, has_tables) {
-            (true, _) => Outcome::NothingLost,
-            (false, true) => Outcome::SomethingLost,
-            (false, false) => Outcome::NothingSalvaged,
-        },
+        outcome: outcome_of(&salvaged, has_tables),
         into: into.into(),
         salvaged,
         ..RepairReport::default()
     };
-    let written =
-        if report.outcome == Outcome::NothingSalvaged { None } else { writer.finish()? };
+    let written = if report.outcome == Outcome::NothingSalvaged {
+        None
+    } else {
+        writer.finish(&mut report.salvaged.losses)?
+    };
+    report.outcome = outcome_of(&report.salvaged, has_tables);
     if let Some(written) = written {
         verify(Arc::clone(&disk), into, &written)?;
         unmark(&*disk, into)?;
@@ -59,6 +58,14 @@ pub fn repair(
     }
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
+}
+
+fn outcome_of(salvaged: &SalvageReport, has_tables: bool) -> Outcome {
+    match (salvaged.losses.is_empty(), has_tables) {
+        (true, _) => Outcome::NothingLost,
+        (false, true) => Outcome::SomethingLost,
+        (false, false) => Outcome::NothingSalvaged,
+    }
 }
 
 /// Checks the new database, and that it has as many rows as were written.

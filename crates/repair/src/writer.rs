@@ -9,10 +9,11 @@ use onrush::{
     CheckConstraint, Database, Durability, Error, ExpressionCompiler, NewForeignKey, NewIndex,
     Options, Row, RowCheck, RowView, ScanOptions, Schema, Session, Table, TableDefinition,
 };
-use onrush_check::{SalvageTarget, SalvagedTable};
+use onrush_check::{Loss, SalvageTarget, SalvagedTable};
 use onrush_files::{Disk, Unfinished};
 
 use crate::error::RepairError;
+use crate::long_values::{self, LongValues};
 use crate::progress::RepairProgress;
 use crate::report::RepairedTable;
 
@@ -36,6 +37,7 @@ struct Open {
     database: Database,
     session: Session,
     tables: Vec<Written>,
+    long_values: LongValues,
     /// Rows of images that wait, all of one table.
     batch: Vec<Row>,
     batch_table: usize,
@@ -46,7 +48,7 @@ struct Written {
     /// By which others name the table.
     number: u32,
     schema: Schema,
-    /// None for the entries of an index.
+    /// None for the entries of an index, and for the pieces of long values.
     table: Option<Table>,
     rows: u64,
 }
@@ -63,9 +65,13 @@ impl<'a> Writer<'a> {
 
     /// Makes all durable and closes the new database, which keeps its mark; what it has. None if there was no
     /// beginning.
-    pub(crate) fn finish(mut self) -> Result<Option<Vec<RepairedTable>>, RepairError> {
+    pub(crate) fn finish(
+        mut self,
+        losses: &mut Vec<Loss>,
+    ) -> Result<Option<Vec<RepairedTable>>, RepairError> {
         self.write_batch()?;
         let Some(mut open) = self.open else { return Ok(None) };
+        open.write_long_rows(losses)?;
         open.make_indexes()?;
         open.make_foreign_keys()?;
         open.database.barrier()?;
@@ -77,7 +83,8 @@ impl<'a> Writer<'a> {
             is_logged: written.schema.definition().is_logged(),
             is_index: written.table.is_none(),
         };
-        Ok(Some(open.tables.iter().map(repaired).collect()))
+        let is_shown = |written: &&Written| !written.schema.definition().is_long_values();
+        Ok(Some(open.tables.iter().filter(is_shown).map(repaired).collect()))
     }
 
     fn write_batch(&mut self) -> Result<(), RepairError> {
@@ -111,6 +118,26 @@ impl<'a> Writer<'a> {
 }
 
 impl Open {
+    /// Writes the rows that were kept aside, whose long values are there now.
+    fn write_long_rows(&mut self, losses: &mut Vec<Loss>) -> Result<(), RepairError> {
+        let Open { database, session, tables, long_values, .. } = self;
+        while let Some(((at, key), row)) = long_values.next() {
+            let written = &mut tables[at];
+            let Some(table) = written.table.clone() else { continue };
+            match long_values.whole(session, &written.schema, &row)? {
+                Some(whole) => {
+                    let row = written.row(&key, &whole)?;
+                    written.put(session, &row)?;
+                }
+                None => {
+                    let finding = long_values::lost(database, &table, &key);
+                    losses.push(Loss { finding, images: Some(0), bytes: None });
+                }
+            }
+        }
+        Ok(long_values.drop_pieces(database)?)
+    }
+
     /// Makes the indexes of all tables of their rows, and tells of each how many entries it has.
     fn make_indexes(&mut self) -> Result<(), RepairError> {
         for at in 0..self.tables.len() {
@@ -131,6 +158,28 @@ impl Open {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a piece of a long value, or forgets it. Of entries of indexes nothing is kept.
+    fn put_piece(
+        &mut self,
+        table: usize,
+        key: &[u8],
+        row: Option<&[u8]>,
+    ) -> Result<(), RepairError> {
+        let written = &self.tables[table];
+        let Some(pieces) = self.long_values.pieces(written.number) else { return Ok(()) };
+        let put = match row {
+            Some(row) => {
+                let piece = written.row(key, row)?;
+                self.session.upsert(pieces, &piece)
+            }
+            None => {
+                let key = written.schema.decode_key(key).map_err(Error::from)?;
+                self.session.delete(pieces, &key).map(drop)
+            }
+        };
+        put.map_err(|cause| written.refused(cause))
     }
 
     /// The entries of the index of a table that was made last.
@@ -172,6 +221,15 @@ impl Open {
 }
 
 impl Written {
+    /// Removes the row with this key.
+    fn remove(&mut self, session: &mut Session, key: &[u8]) -> Result<(), RepairError> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let key = self.schema.decode_key(key).map_err(|error| self.refused(error.into()))?;
+        let removed = session.delete(table, &key).map_err(|cause| self.refused(cause))?;
+        self.rows -= u64::from(removed);
+        Ok(())
+    }
+
     fn row(&self, key: &[u8], row: &[u8]) -> Result<Row, RepairError> {
         let decoded = self.schema.decode_row(key, row);
         decoded.map_err(|error| self.refused(error.into()))
@@ -229,23 +287,36 @@ impl SalvageTarget for Writer<'_> {
         let mut session = database.session()?;
         session.set_durability(Durability::Delayed);
         let mut written = Vec::with_capacity(tables.len());
+        // Numbers of what is made besides are behind all others.
+        let mut transaction = session.begin()?;
         for table in tables {
             let definition = TableDefinition::from_bytes(&table.definition).map_err(Error::from)?;
             let schema = Schema::new(Arc::new(definition.clone())).map_err(Error::from)?;
             let number = table.number;
-            let table = match definition.entries_of() {
-                None => {
-                    database.raise_table_number(number);
-                    Some(database.create_table(definition)?)
-                }
-                Some(_) => None,
-            };
-            written.push(Written { number, schema, table, rows: 0 });
+            if definition.entries_of().is_none() {
+                database.raise_table_number(number);
+                transaction.create_table_alone(definition)?;
+            }
+            written.push(Written { number, schema, table: None, rows: 0 });
+        }
+        for written in written.iter().filter(|it| it.schema.definition().entries_of().is_none()) {
+            transaction.add_long_values(written.schema.name())?;
+        }
+        transaction.commit()?;
+        let mut long_values = LongValues::default();
+        for written in &mut written {
+            let definition = written.schema.definition();
+            if definition.entries_of().is_none() {
+                written.table = Some(database.table(definition.name())?);
+            } else if definition.is_long_values() {
+                long_values.add_pieces(&database, written.number)?;
+            }
         }
         self.open = Some(Open {
             database,
             session,
             tables: written,
+            long_values,
             batch: Vec::with_capacity(BATCH_ROWS),
             batch_table: 0,
             batch_bytes: 0,
@@ -269,6 +340,10 @@ impl SalvageTarget for Writer<'_> {
         let most_bytes = self.options.log_ring_bytes / BATCH_PART;
         let open = self.open()?;
         if open.tables[table].table.is_none() {
+            return open.put_piece(table, key, Some(row));
+        }
+        if Schema::is_wide(row) {
+            open.long_values.keep(table, key, row);
             return Ok(());
         }
         let is_full = open.batch.len() == BATCH_ROWS || open.batch_bytes >= most_bytes;
@@ -284,23 +359,34 @@ impl SalvageTarget for Writer<'_> {
 
     fn put(&mut self, table: usize, key: &[u8], row: &[u8]) -> Result<(), RepairError> {
         self.write_batch()?;
-        let Open { session, tables, .. } = self.open()?;
-        let row = tables[table].row(key, row)?;
-        tables[table].put(session, &row)?;
+        let open = self.open()?;
+        if open.tables[table].table.is_none() {
+            return open.put_piece(table, key, Some(row));
+        }
+        let Open { session, tables, long_values, .. } = open;
+        if Schema::is_wide(row) {
+            tables[table].remove(session, key)?;
+            long_values.keep(table, key, row);
+        } else {
+            long_values.forget(table, key);
+            let row = tables[table].row(key, row)?;
+            tables[table].put(session, &row)?;
+        }
         self.progress.add_rows(1);
         Ok(())
     }
 
     fn remove(&mut self, table: usize, key: &[u8]) -> Result<(), RepairError> {
         self.write_batch()?;
-        let Open { session, tables, .. } = self.open()?;
-        let written = &mut tables[table];
-        let Some(table) = &written.table else { return Ok(()) };
-        let key = written.schema.decode_key(key);
-        let key = key.map_err(|error| written.refused(error.into()))?;
-        let removed = session.delete(table, &key);
-        written.rows -= u64::from(removed.map_err(|cause| written.refused(cause))?);
-        Ok(())
+        let open = self.open()?;
+        if open.tables[table].table.is_none() {
+            return open.put_piece(table, key, None);
+        }
+        let Open { session, tables, long_values, .. } = open;
+        match long_values.forget(table, key) {
+            true => Ok(()),
+            false => tables[table].remove(session, key),
+        }
     }
 
     fn counter(&mut self, table: usize, column: &str, next: u64) -> Result<(), RepairError> {

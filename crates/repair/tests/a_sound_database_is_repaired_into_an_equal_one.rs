@@ -34,7 +34,12 @@ fn all_is_there(left: Left) {
         assert_eq!((told.rows, told.is_logged), (rows.len() as u64, table != "notes"));
     }
     let (old, new) = (common::open(&disk, &folder()), common::open(&disk, &target()));
-    assert_eq!(old.tables(), new.tables());
+    // Tables of long values are new, and numbered behind all others.
+    let alone = |db: &Database| -> Vec<TableDefinition> {
+        let tables = db.tables();
+        tables.iter().map(|table| TableDefinition::clone(table).with_long_values(None)).collect()
+    };
+    assert_eq!(alone(&old), alone(&new));
 }
 
 #[test]
