@@ -14,11 +14,12 @@ use crate::commands::{Step, run_all};
 const PLANTED_FEATURES: &str =
     "onrush-sim/planted-faults,onrush-sim/lost-cache,onrush-prove-wire/planted-faults";
 /// The tests that do more, or anything at all, with these features, by the crates that have them.
-const PLANTED_TESTS: [(&str, &str); 9] = [
+const PLANTED_TESTS: [(&str, &str); 10] = [
     ("prove-wire", "planted_faults_are_found"),
     ("sim", "a_panic_inside_stops_the_engine"),
     ("sim", "a_session_sees_its_own_commits"),
     ("sim", "indexes_that_do_not_follow"),
+    ("sim", "long_values_that_are_not_whole"),
     ("sim", "locked_rows_are_left_alone"),
     ("sim", "planted_faults"),
     ("sim", "real_processes"),
