@@ -309,7 +309,7 @@ fn key_value(
         (Value::Text(text), DataType::Char(bytes)) => {
             text.len() <= usize::from(bytes) && !text.ends_with(' ')
         }
-        (Value::Text(text), DataType::Varchar(bytes)) => text.len() <= usize::from(bytes),
+        (Value::Text(text), DataType::Varchar(bytes)) => text.len() <= bytes as usize,
         (Value::Int64(number), DataType::Oid) => u32::try_from(*number).is_ok(),
         (Value::Float32(value), _) => *value != 0.0 && !value.is_nan(),
         (Value::Float64(value), _) => *value != 0.0 && !value.is_nan(),

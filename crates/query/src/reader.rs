@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatchOptions};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::physical_plan::metrics::BaselineMetrics;
-use onrush::{Direction, KeyRange, Scan, Snapshot, Table, Value};
+use onrush::{Direction, KeyRange, ROW_BYTES_MAX, Scan, Snapshot, Table, Value};
 
 use crate::columns::ColumnBuilder;
 use crate::error::{QueryError, Result};
@@ -15,9 +15,15 @@ use crate::statement::Statement;
 /// Rows of the first batch: few, as the first rows may be all that is asked for.
 const FIRST_BATCH_ROWS: usize = 128;
 
+/// Rows that are fetched first before it is looked how long they are.
+const FETCHED_AT_FIRST: u64 = 4;
+
 /// Most rows of a batch that are fetched one by one, each of which may have to come from the disk: a query that is
 /// not wanted any more ends after a batch.
 const FETCHED_BATCH_ROWS_MAX: usize = 1024;
+
+/// A batch ends behind rows with so many bytes of long values.
+const LONG_BYTES: usize = 8 << 20;
 
 /// A partition while it is read.
 pub(crate) struct Reader {
@@ -33,6 +39,8 @@ pub(crate) struct Reader {
     left: u64,
     batch_rows: usize,
     batch_rows_max: usize,
+    /// Rows that are fetched before it is looked how long they are.
+    fetched_at_once: u64,
     metrics: BaselineMetrics,
 }
 
@@ -59,6 +67,7 @@ impl Reader {
             left: fetch.map_or(u64::MAX, |rows| rows as u64),
             batch_rows: FIRST_BATCH_ROWS,
             batch_rows_max: batch_rows_max.min(most),
+            fetched_at_once: FETCHED_AT_FIRST,
             metrics,
         }
     }
@@ -80,32 +89,50 @@ impl Reader {
         self.batch_rows = (self.batch_rows * 4).min(self.batch_rows_max);
         let source = Arc::clone(&self.source);
         let mut columns = ColumnsInTheMaking::new(&source, rows_max as usize)?;
-        let mut rows = 0;
+        let (mut rows, mut long_bytes) = (0, 0);
         while rows < rows_max {
             let scan = match &mut self.scan {
                 Some(scan) => scan,
                 None => {
                     let Some(range) = self.ranges.pop() else { break };
                     let scan = self.statement.scan(source.scanned(), &range, self.direction)?;
+                    let scan = match source.fetched() {
+                        Some(_) => scan,
+                        None => scan.only_columns(source.read().1.iter().copied()),
+                    };
                     self.scan.insert(scan)
                 }
             };
             let wanted = rows_max - rows;
-            let read = if let Some((entries, key)) = source.fetched() {
+            let (read, is_over) = if let Some((entries, key)) = source.fetched() {
                 let mut keys = RowKeys::new(entries, &source.table, key);
+                let wanted = self.fetched_at_once.min(wanted);
                 let read = scan.visit_some(wanted, |key, entry| keys.append(key, entry))?;
                 let rows = self.rows.get_or_insert_with(|| self.statement.view());
-                keys.fetch(rows, &mut columns)?;
-                read
+                let bytes = keys.fetch(rows, &mut columns)?;
+                long_bytes += bytes;
+                // As many as take a part of what a batch may take, if the next are like these.
+                self.fetched_at_once = match bytes {
+                    0 => (2 * self.fetched_at_once).min(FETCHED_BATCH_ROWS_MAX as u64),
+                    _ => 1,
+                };
+                (read, read < wanted)
             } else if source.columns.is_empty() {
-                scan.visit_some(wanted, |_, _| ())?
+                let read = scan.visit_some(wanted, |_, _| ())?;
+                (read, read < wanted)
             } else {
-                scan.visit_some(wanted, |key, row| columns.append(key, row))?
+                let append = |key: &[u8], row: &[u8]| columns.append(key, row);
+                let part = scan.visit_part(wanted, LONG_BYTES, append)?;
+                long_bytes += part.long_bytes;
+                (part.rows, part.is_over)
             };
             columns.outcome()?;
             rows += read;
-            if read < wanted {
+            if is_over {
                 self.scan = None;
+            }
+            if long_bytes >= LONG_BYTES {
+                break;
             }
         }
         self.left -= rows;
@@ -177,23 +204,25 @@ impl<'s> RowKeys<'s> {
         Ok(())
     }
 
-    fn fetch(self, rows: &mut Snapshot, columns: &mut ColumnsInTheMaking<'_>) -> Result<()> {
+    /// The bytes of long values that were read.
+    fn fetch(self, rows: &mut Snapshot, columns: &mut ColumnsInTheMaking<'_>) -> Result<usize> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let mut start = 0;
+        let (mut start, mut long_bytes) = (0, 0);
         for end in self.ends {
             let key = &self.bytes[start..end];
-            let Some(row) = rows.get_raw(self.table, key)? else {
+            let Some(row) = rows.get_columns_raw(self.table, key, columns.columns)? else {
                 let (index, table) = (self.entries.name(), self.table.name());
                 let message =
                     format!("index {index} has an entry of a row that {table} does not have");
                 return Err(QueryError::Internal { message });
             };
             columns.append(key, &row);
+            long_bytes += if row.len() > ROW_BYTES_MAX { row.len() } else { 0 };
             start = end;
         }
-        Ok(())
+        Ok(long_bytes)
     }
 }
 

@@ -101,7 +101,8 @@ impl Statement {
         let mut left = most + 1;
         for range in ranges {
             let scan = self.snapshot.lock().scan(table, range);
-            let Ok(rows) = scan.and_then(|mut scan| scan.visit_some(left, |_, _| ())) else {
+            let visit = |scan: Scan| scan.only_columns([]).visit_some(left, |_, _| ());
+            let Ok(rows) = scan.and_then(visit) else {
                 return false;
             };
             left -= rows;

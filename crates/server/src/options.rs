@@ -62,7 +62,7 @@ impl Default for ServerOptions {
             tls: None,
             connections_max: 1000,
             connections_reserved: 3,
-            message_bytes_max: 16 << 20,
+            message_bytes_max: 256 << 20,
             connection_memory_bytes: 256 << 20,
             handshake_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(60),

@@ -1,14 +1,16 @@
 //! The input in lines, with their numbers, in bounded memory.
 //!
 //! Invariants
-//! 1. A line is never longer in memory than [`LINE_BYTES_MAX`], whatever the input holds.
+//! 1. A line is never longer in memory than it may be, whatever the input holds.
 //! 2. [`Lines::line_number`] is that of the line that was returned last, the first being 1; lines
 //!    that were put back are counted again.
 
 use std::io::{self, BufRead, Read};
 
-/// No row of a table is that long: a row has at most 8000 bytes.
-pub const LINE_BYTES_MAX: usize = 256 << 10;
+use onrush::WHOLE_ROW_BYTES_MAX;
+
+/// No row of a table is that long, whose bytes may be written as two characters each.
+const LINE_BYTES_MAX: usize = 2 * WHOLE_ROW_BYTES_MAX + (1 << 20);
 
 /// The input in lines.
 #[derive(Debug)]
@@ -18,6 +20,7 @@ pub struct Lines<R> {
     put_back_at: usize,
     line_number: u64,
     bytes_read: u64,
+    line_bytes_max: usize,
 }
 
 /// What was read.
@@ -34,7 +37,8 @@ pub enum LineEnd {
 impl<R: BufRead> Lines<R> {
     /// Starts at the beginning.
     pub fn new(input: R) -> Lines<R> {
-        Lines { input, put_back: Vec::new(), put_back_at: 0, line_number: 0, bytes_read: 0 }
+        let (put_back, line_bytes_max) = (Vec::new(), LINE_BYTES_MAX);
+        Lines { input, put_back, put_back_at: 0, line_number: 0, bytes_read: 0, line_bytes_max }
     }
 
     /// The number of the line returned last; 0 before the first.
@@ -61,14 +65,14 @@ impl<R: BufRead> Lines<R> {
             return Ok(LineEnd::Line);
         }
         let before = line.len();
-        let limit = LINE_BYTES_MAX as u64;
-        let count = self.input.by_ref().take(limit).read_until(b'\n', line)?;
+        let limit = self.line_bytes_max;
+        let count = self.input.by_ref().take(limit as u64).read_until(b'\n', line)?;
         self.bytes_read += count as u64;
         if count == 0 {
             return Ok(LineEnd::End);
         }
         self.line_number += 1;
-        if count < LINE_BYTES_MAX || line.ends_with(b"\n") {
+        if count < limit || line.ends_with(b"\n") {
             if self.line_number == 1 && line[before..].starts_with(b"\xEF\xBB\xBF") {
                 line.drain(before..before + 3); // a byte order mark is no content
             }
@@ -131,8 +135,10 @@ pub fn without_end(line: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
+    const LIMIT: usize = 1000;
+
     fn all(input: &[u8]) -> Vec<(u64, LineEnd, usize)> {
-        let mut lines = Lines::new(input);
+        let mut lines = Lines { line_bytes_max: LIMIT, ..Lines::new(input) };
         let mut found = Vec::new();
         loop {
             let mut line = Vec::new();
@@ -152,10 +158,10 @@ mod tests {
 
     #[test]
     fn a_line_without_end_takes_bounded_memory() {
-        let mut input = vec![b'x'; 3 * LINE_BYTES_MAX];
+        let mut input = vec![b'x'; 3 * LIMIT];
         input.extend_from_slice(b"\nshort\n");
         let found = all(&input);
-        assert_eq!(found[0], (1, LineEnd::TooLong, LINE_BYTES_MAX));
+        assert_eq!(found[0], (1, LineEnd::TooLong, LIMIT));
         assert_eq!(found[1], (2, LineEnd::Line, 5));
     }
 

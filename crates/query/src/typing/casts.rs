@@ -100,9 +100,14 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                 false => Expr::Cast(cast.clone()),
             };
             Ok(match column_type(&cast.field) {
-                ColumnType::Stored(target @ (DataType::Char(bytes) | DataType::Varchar(bytes))) => {
+                ColumnType::Stored(target @ (DataType::Char(_) | DataType::Varchar(_))) => {
+                    let bytes = match target {
+                        DataType::Char(bytes) => i64::from(bytes),
+                        DataType::Varchar(bytes) => i64::from(bytes),
+                        _ => i64::MAX,
+                    };
                     let left = datafusion::functions::unicode::left();
-                    let length = Expr::Literal(ScalarValue::Int64(Some(i64::from(bytes))), None);
+                    let length = Expr::Literal(ScalarValue::Int64(Some(bytes)), None);
                     let cut = call(left, vec![inner, length]);
                     match target {
                         // Without the blanks that it is filled up with when it is shown.

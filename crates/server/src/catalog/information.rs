@@ -212,9 +212,8 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             _ => None,
         };
         let (length, precision, scale) = match own.unwrap_or(DataType::Text) {
-            DataType::Char(bytes) | DataType::Varchar(bytes) => {
-                (number(i32::from(bytes)), Value::Null, Value::Null)
-            }
+            DataType::Char(bytes) => (number(i32::from(bytes)), Value::Null, Value::Null),
+            DataType::Varchar(bytes) => (number(bytes.cast_signed()), Value::Null, Value::Null),
             DataType::Decimal { precision, scale } => {
                 (Value::Null, number(i32::from(precision)), number(i32::from(scale)))
             }

@@ -165,6 +165,13 @@ fn told_of_type(code: &'static str, error: &TypeError) -> SqlError {
             let message = format!("constraint {name:?} for relation {relation:?} already exists");
             SqlError::new(code, message)
         }
+        TypeError::ImpossibleDataType { text, reason } if reason.contains("10485760") => {
+            let message = match text.contains("(0)") {
+                true => "length for type varchar must be at least 1",
+                false => "length for type varchar cannot exceed 10485760",
+            };
+            SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+        }
         other => SqlError::new(code, other.to_string()),
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn key(value: Value<'_>, data_type: DataType) -> Result<Option<Value<
     }
     Ok(match (&value, data_type) {
         (Value::Null, _) => None,
-        (Value::Text(text), DataType::Varchar(bytes)) if text.len() > usize::from(bytes) => None,
+        (Value::Text(text), DataType::Varchar(bytes)) if text.len() > bytes as usize => None,
         // Blanks at the end do not count.
         (Value::Text(text), DataType::Char(bytes))
             if text.trim_end_matches(' ').len() > usize::from(bytes) =>

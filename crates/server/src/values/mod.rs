@@ -205,7 +205,8 @@ pub(crate) fn type_modifier(column_type: ColumnType) -> i32 {
         return -1;
     };
     match data_type {
-        DataType::Char(length) | DataType::Varchar(length) => i32::from(length) + 4,
+        DataType::Char(length) => i32::from(length) + 4,
+        DataType::Varchar(length) => length.cast_signed() + 4,
         DataType::Decimal { precision, scale } => {
             (i32::from(precision) << 16 | i32::from(scale)) + 4
         }

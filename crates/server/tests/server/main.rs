@@ -26,6 +26,7 @@ mod errors_have_their_sqlstate;
 mod expressions_give_what_postgresql_gives;
 mod generated_statements_give_what_postgresql_gives;
 mod keys_are_added_to_tables;
+mod long_values_go_through;
 mod names_mean_what_they_mean_in_postgresql;
 mod no_clause_is_passed_over_in_silence;
 mod prepared_statements_follow_altered_tables;

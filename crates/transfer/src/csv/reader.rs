@@ -2,13 +2,16 @@
 //!
 //! Invariants
 //! 1. A record never swallows others: when a quote is opened and not closed within
-//!    [`LINE_BYTES_MAX`] or the input, only its first line is bad, and reading goes on behind it.
+//!    [`QUOTED_BYTES_MAX`] or the input, only its first line is bad, and reading goes on behind it.
 
 use std::io::BufRead;
 use std::ops::Range;
 
 use crate::error::TransferError;
-use crate::lines::{LINE_BYTES_MAX, LineEnd, Lines, without_end};
+use crate::lines::{LineEnd, Lines, without_end};
+
+/// A record of several lines that takes more is not waited for: a quote may be missing.
+const QUOTED_BYTES_MAX: usize = 64 << 20;
 
 /// One field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,10 +137,16 @@ impl<R: BufRead> CsvReader<R> {
                 }
                 Split::QuoteOpen => {}
             }
-            let is_over = self.raw.len() > LINE_BYTES_MAX;
-            if is_over || self.append_line()? != LineEnd::Line {
-                self.keep_first_line(first_line_bytes);
-                return Ok(Record::Bad("a quote is opened and not closed"));
+            // A line with an even number of quotes leaves the quote open.
+            loop {
+                let before = self.raw.len();
+                if before > QUOTED_BYTES_MAX || self.append_line()? != LineEnd::Line {
+                    self.keep_first_line(first_line_bytes);
+                    return Ok(Record::Bad("a quote is opened and not closed"));
+                }
+                if self.raw[before..].split(|byte| *byte == b'"').count() % 2 == 0 {
+                    break;
+                }
             }
         }
     }

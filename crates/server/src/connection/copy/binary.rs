@@ -4,6 +4,7 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 
+use super::decode::LINE_BYTES_MAX;
 use super::fields::Fields;
 use crate::error::{Result, SqlError, state};
 use crate::sql::OutputColumn;
@@ -14,8 +15,8 @@ const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 const HEADER_BYTES: usize = SIGNATURE.len() + 8;
 /// Flags of this part change the format in ways that a reader must know. None of them is known.
 const CRITICAL_FLAGS: u32 = 0xffff_0000;
-/// Longer than any row, and any header.
-const ROW_BYTES_MAX: usize = 1 << 20;
+/// Longer than any header.
+const HEADER_MORE_MAX: usize = 1 << 20;
 const NULL_LENGTH: i32 = -1;
 const END: i16 = -1;
 
@@ -64,7 +65,7 @@ impl Decoder {
                 self.row += u64::from(is_row);
                 Ok(is_row)
             }
-            None if self.input.len() - self.at > ROW_BYTES_MAX => {
+            None if self.input.len() - self.at > LINE_BYTES_MAX => {
                 Err(SqlError::new(state::LIMIT_EXCEEDED, "a row is longer than any can be"))
             }
             None if is_end => Err(bad("the stream ends before its end marker")),
@@ -85,7 +86,7 @@ fn take_header(rest: &mut Rest<'_>) -> Result<Option<()>> {
     if flags & CRITICAL_FLAGS != 0 {
         return Err(bad("the header has flags that are not known here"));
     }
-    if more > ROW_BYTES_MAX {
+    if more > HEADER_MORE_MAX {
         return Err(bad("the header says that it goes on for longer than it can"));
     }
     Ok(rest.take(more).map(|_| ()))

@@ -1,11 +1,13 @@
 //! A stream of lines to the fields of its rows.
 
+use onrush::WHOLE_ROW_BYTES_MAX;
+
 use super::fields::Fields;
 use crate::error::{Result, SqlError, state};
 use crate::sql::LineFormat;
 
-/// Longest line: longer than any row.
-const LINE_BYTES_MAX: usize = 1 << 20;
+/// Longest line: longer than any row, whose bytes may be written as two characters each.
+pub(super) const LINE_BYTES_MAX: usize = 2 * WHOLE_ROW_BYTES_MAX + (1 << 20);
 
 /// Cuts rows out of what has arrived.
 pub(super) struct Decoder {
@@ -13,6 +15,8 @@ pub(super) struct Decoder {
     input: Vec<u8>,
     /// Where the next row begins in `input`.
     at: usize,
+    /// So many bytes from there on hold no end of a row, and how quotes stand behind them.
+    looked_at: LookedAt,
     line: u64,
     has_header: bool,
     is_over: bool,
@@ -24,6 +28,7 @@ impl Decoder {
             format: format.clone(),
             input: Vec::new(),
             at: 0,
+            looked_at: LookedAt::default(),
             line: 0,
             has_header: format.has_header,
             is_over: false,
@@ -47,9 +52,9 @@ impl Decoder {
             if self.is_over {
                 return Ok(false);
             }
-            let rest = &self.input[self.at..];
-            let Some(length) = self.record_length(rest, is_end)? else { return Ok(false) };
-            let record = &rest[..length];
+            let Some(length) = self.record_length(is_end)? else { return Ok(false) };
+            self.looked_at = LookedAt::default();
+            let record = &self.input[self.at..self.at + length];
             let record = record.strip_suffix(b"\n").unwrap_or(record);
             let record = record.strip_suffix(b"\r").unwrap_or(record);
             self.at += length;
@@ -72,12 +77,12 @@ impl Decoder {
     }
 
     /// Bytes of the next record with its end of line; none if it is not all there.
-    fn record_length(&self, rest: &[u8], is_end: bool) -> Result<Option<usize>> {
+    fn record_length(&mut self, is_end: bool) -> Result<Option<usize>> {
         let LineFormat { is_csv, quote, escape, .. } = self.format;
-        let mut is_quoted = false;
+        let rest = &self.input[self.at..];
+        let LookedAt { bytes, mut is_quoted, mut is_escaped } = self.looked_at;
         if is_csv {
-            let mut is_escaped = false;
-            for (position, byte) in rest.iter().copied().enumerate() {
+            for (position, byte) in rest.iter().copied().enumerate().skip(bytes) {
                 if std::mem::take(&mut is_escaped) {
                     continue;
                 }
@@ -87,9 +92,17 @@ impl Decoder {
                     return Ok(Some(position + 1));
                 }
             }
-        } else if let Some(position) = not_escaped(b'\n', rest) {
-            return Ok(Some(position + 1));
+        } else {
+            // The last byte may be escaped by one that was looked at, and is so as often as it is looked at.
+            let from = if is_escaped { bytes + 1 } else { bytes };
+            let Search { found, is_open } =
+                not_escaped(b'\n', rest.get(from..).unwrap_or_default());
+            if let Some(position) = found {
+                return Ok(Some(from + position + 1));
+            }
+            is_escaped = is_open || from > rest.len();
         }
+        self.looked_at = LookedAt { bytes: rest.len(), is_quoted, is_escaped };
         if rest.len() > LINE_BYTES_MAX {
             return Err(SqlError::new(state::LIMIT_EXCEEDED, "a line is longer than any row"));
         }
@@ -103,21 +116,39 @@ impl Decoder {
     }
 }
 
+/// How far a record was looked at that has not ended.
+#[derive(Clone, Copy, Default)]
+struct LookedAt {
+    bytes: usize,
+    is_quoted: bool,
+    is_escaped: bool,
+}
+
 /// Where `wanted` stands first without a backslash before it, which makes it part of a field.
-fn not_escaped(wanted: u8, bytes: &[u8]) -> Option<usize> {
+fn not_escaped(wanted: u8, bytes: &[u8]) -> Search {
     let mut from = 0;
     loop {
-        let position = from + memchr::memchr2(wanted, b'\\', bytes.get(from..)?)?;
+        let rest = bytes.get(from..).unwrap_or_default();
+        let Some(next) = memchr::memchr2(wanted, b'\\', rest) else {
+            return Search { found: None, is_open: from > bytes.len() };
+        };
+        let position = from + next;
         if bytes[position] == wanted {
-            return Some(position);
+            return Search { found: Some(position), is_open: false };
         }
         from = position + 2;
     }
 }
 
+/// Where something was found, and whether the bytes end behind a backslash that escapes the next one.
+struct Search {
+    found: Option<usize>,
+    is_open: bool,
+}
+
 fn split_text(mut record: &[u8], format: &LineFormat, fields: &mut Fields) {
     loop {
-        let end = not_escaped(format.delimiter, record);
+        let end = not_escaped(format.delimiter, record).found;
         let raw = &record[..end.unwrap_or(record.len())];
         if raw == format.null.as_bytes() {
             fields.push(None);
