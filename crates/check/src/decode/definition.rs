@@ -28,6 +28,14 @@ pub(crate) struct Definition {
     pub(crate) long_values: Option<u32>,
 }
 
+impl Definition {
+    /// Of a table of pieces: whose long values they are of.
+    pub(crate) fn pieces_of(&self) -> Option<u32> {
+        let of = self.entries_of.as_ref().filter(|of| of.orders.is_empty());
+        of.map(|of| of.table)
+    }
+}
+
 /// How an altered table came to its columns.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct History {

@@ -1,6 +1,6 @@
 //! The root and what it says about tables, before any of their leaves is looked at.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use onrush_lsn::Lsn;
 
@@ -39,7 +39,7 @@ impl TablePlan {
             row: RowPlan::new(definition),
             generated: Generated::of(definition),
             long_values: definition.long_values,
-            is_pieces: definition.entries_of.as_ref().is_some_and(|of| of.orders.is_empty()),
+            is_pieces: definition.pieces_of().is_some(),
         }
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn read(store: &Store<'_>, owners: &mut Owners) -> Option<Catalogue> 
     check_numbers(store, place.first, &root);
     check_large(store, place.first, &root);
     let next_object = root.next_object;
-    let mut tables = Vec::new();
+    let (mut tables, mut pieces_of) = (Vec::new(), HashMap::new());
     for table in root.tables {
         let definition = match read_definition(&table.definition) {
             Ok(definition) => Some(definition),
@@ -105,11 +105,21 @@ pub(crate) fn read(store: &Store<'_>, owners: &mut Owners) -> Option<Catalogue> 
             check_counters(store, place.first, &table, definition);
         }
         let plan = definition.as_ref().map(TablePlan::new);
+        pieces_of
+            .extend(definition.iter().filter_map(|it| it.pieces_of().map(|of| (table.id, of))));
         tables.push(CatalogueTable { root: table, plan });
     }
     let mut names = HashSet::new();
     let is_private = |table: &CatalogueTable| root.large.private.contains(&table.root.object);
     let listed = tables.iter().filter(|table| !is_private(table));
+    for table in listed.clone() {
+        let pieces = table.plan.as_ref().and_then(|plan| plan.long_values);
+        if pieces.is_some_and(|pieces| pieces_of.get(&pieces) != Some(&table.root.id)) {
+            let found = "its long values are in a table that is not there, or another table's";
+            let finding = store.at_slot(Invariant::DefinitionDecodes, place.first, found);
+            store.findings.add(finding.of_table(&table.name()));
+        }
+    }
     for plan in listed.filter_map(|table| table.plan.as_ref()) {
         if !names.insert(&plan.name) {
             let finding = store.at_slot(Invariant::ObjectNumbers, place.first, "two of that name");

@@ -17,8 +17,8 @@
 //!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
 //!          23 timetz, 24 and 25 numeric, 26 labels, 27 array, 28 varchar
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length, in 28 u32; rounded: u8 what (1 time,
-//!          2 timestamp, 3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval u8 fields: 0 all,
-//!          1 year,
+//!          2 timestamp, 3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval
+//!          u8 fields: 0 all, 1 year,
 //!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
 //!          10 second, 11 day to second, 12 hour to second, 13 minute to second; numeric 25: u16 precision, i16 scale;
 //!          labels: u32 number of the type, name, its labels; array: the type of its elements, neither an array nor
