@@ -430,7 +430,7 @@ fn table(random: &mut Random, number: u64, shape: Shape, count: u64) -> TablePla
         Shape::Crowded => ((1000, 3000), 800 / count),
         Shape::TightLog => ((400, 1500), 100),
         Shape::Calm => {
-            let sizes = [(0, 40), (100, 600), (1000, 4000), (0, 5000)];
+            let sizes = [(0, 40), (100, 600), (1000, 4000), (0, 20_000)];
             (sizes[random.below(4) as usize], random.below(60))
         }
     };

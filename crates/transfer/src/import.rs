@@ -19,8 +19,11 @@ use crate::csv::CsvOptions;
 use crate::csv::rows::CsvRows;
 use crate::error::TransferError;
 use crate::json::JsonRows;
+use crate::length_of;
 use crate::rejects::Rejects;
 
+/// A batch is committed where its values take so many bytes, whatever rows it has.
+const BATCH_BYTES: usize = 16 << 20;
 /// Rows between two notes of how far the log is, and two reports of progress.
 const NOTE_ROWS: u64 = 1024;
 /// A conflict with another transaction is tried again so often.
@@ -185,7 +188,7 @@ impl Importer<'_> {
         let rows_per_commit = self.options.rows_per_commit.max(1);
         let mut batch: Vec<(SourceRow, Row)> = Vec::with_capacity(rows_per_commit.min(4096));
         source.skip_to(self.options.from_line)?;
-        let mut line = 0;
+        let (mut line, mut batch_bytes) = (0, 0);
         loop {
             if watcher.is_enough() {
                 self.report.is_interrupted = true;
@@ -195,12 +198,16 @@ impl Importer<'_> {
             self.report.rows_read += 1;
             line = row.line;
             match std::mem::replace(&mut row.values, Ok(Row::new())) {
-                Ok(values) => batch.push((row, values)),
+                Ok(values) => {
+                    batch_bytes += values.iter().map(length_of).sum::<usize>();
+                    batch.push((row, values));
+                }
                 Err(reason) => self.reject(&row, &reason)?,
             }
-            if batch.len() >= rows_per_commit {
+            if batch.len() >= rows_per_commit || batch_bytes >= BATCH_BYTES {
                 self.commit(&batch)?;
                 batch.clear();
+                batch_bytes = 0;
             }
             if self.report.rows_read.is_multiple_of(NOTE_ROWS) {
                 self.report.bytes_read = source.bytes_read();

@@ -23,7 +23,18 @@ pub mod lines;
 pub mod parquet;
 pub mod rejects;
 
+use onrush::Value;
+
 pub use error::TransferError;
 pub use export::{ExportFormat, ExportOptions, export};
 pub use import::{ImportFormat, ImportOptions, ImportReport, Watcher, import};
 pub use rejects::Rejects;
+
+/// What a value takes that may be long.
+fn length_of(value: &Value<'_>) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}

@@ -23,9 +23,12 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
 use crate::error::TransferError;
+use crate::length_of;
 
 /// Rows of a row group: they are held in memory.
 const GROUP_ROWS: usize = 128 << 10;
+/// A row group ends where its values take so many bytes.
+const GROUP_BYTES: usize = 64 << 20;
 /// Bytes of a decimal of more than 18 digits.
 const WIDE_DECIMAL_BYTES: usize = 12;
 
@@ -34,6 +37,8 @@ pub struct ParquetRows<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Column>,
     rows: usize,
+    /// Of texts and bytes in them.
+    bytes: usize,
 }
 
 /// The values of one column of a row group.
@@ -75,6 +80,7 @@ impl<W: Write + Send> ParquetRows<W> {
             file: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?,
             columns: definition.columns().iter().map(Column::new).collect(),
             rows: 0,
+            bytes: 0,
         })
     }
 
@@ -85,9 +91,14 @@ impl<W: Write + Send> ParquetRows<W> {
     pub fn row(&mut self, row: &[Value<'_>]) -> Result<(), TransferError> {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(value)?;
+            self.bytes += length_of(value);
         }
         self.rows += 1;
-        if self.rows == GROUP_ROWS { self.write_group() } else { Ok(()) }
+        if self.rows == GROUP_ROWS || self.bytes >= GROUP_BYTES {
+            self.write_group()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes what is left and the footer.
@@ -113,7 +124,7 @@ impl<W: Write + Send> ParquetRows<W> {
             column.clear();
         }
         group.close()?;
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         Ok(())
     }
 }

@@ -48,8 +48,9 @@ fn rows() -> Vec<Row> {
             Value::Decimal("12345678901234567890.12345678".parse::<Decimal>().unwrap()),
             Value::from(format!("{:<8}", "é x")[..8].to_owned()),
             Value::from(note),
-            Value::from(""),
-            Value::from(vec![0_u8, 255, 34]),
+            // Longer than a leaf.
+            Value::from(if id == 2 { "a \"line\"\n".repeat(50_000) } else { String::new() }),
+            Value::from(if id == 3 { vec![7; 1 << 20] } else { vec![0_u8, 255, 34] }),
             Value::Uuid(Uuid::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff)),
             Value::Date(-1),
             Value::Time(86_399_999_999),

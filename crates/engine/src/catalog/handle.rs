@@ -111,7 +111,8 @@ impl Table {
         };
         let name = |column: &usize| definition.columns()[*column].name.clone();
         let columns = definition.primary_key().iter().map(name);
-        let indexed = definition.entries_of().map_or(values.len(), |of| of.orders.len());
+        let entries = definition.entries_of().filter(|_| !definition.is_long_values());
+        let indexed = entries.map_or(values.len(), |of| of.orders.len());
         let words = columns.zip(values.iter().map(ToString::to_string)).take(indexed);
         KeyInWords(words.filter(|(name, _)| name != TIE).collect())
     }

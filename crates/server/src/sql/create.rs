@@ -426,7 +426,11 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
     }
     let lower = written.to_string().to_lowercase();
     let instead = onrush_types::data_type::TYPE_NAMES;
-    lower
-        .parse()
-        .map_err(|_| SqlError::not_supported(format!("the type {written} of {place}"), instead))
+    lower.parse().map_err(|error| match error {
+        // A varchar that is too long, or too short.
+        TypeError::ImpossibleDataType { reason, .. } if reason.contains("10485760") => {
+            onrush::Error::Type(error).into()
+        }
+        _ => SqlError::not_supported(format!("the type {written} of {place}"), instead),
+    })
 }
