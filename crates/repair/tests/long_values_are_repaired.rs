@@ -1,5 +1,5 @@
-//! Rows with long values are in the new database as a whole; one that lacks a piece is named as lost, and the others are
-//! there.
+//! Rows with long values are in the new database as a whole; one that lacks a piece is named as lost, and the others
+//! are there.
 #![allow(clippy::unwrap_used)]
 
 mod common;
