@@ -303,6 +303,45 @@ fn a_snapshot_keeps_what_it_sees() {
 }
 
 #[test]
+fn a_row_is_read_as_a_whole_while_others_change_it() {
+    let fixture = Fixture::new();
+    let (db, table) = fixture.create_with(things());
+    let row = |number: usize| -> Row {
+        let text = char::from(b'a' + (number % 26) as u8).to_string();
+        let body = Value::Text(text.repeat(20_000 + 1000 * (number % 26)).into());
+        vec![1i64.into(), Value::Null, body, Value::Null, (number as i32).into()]
+    };
+    db.session().unwrap().insert(&table, &row(0)).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut session = db.session().unwrap();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let read = session.get(&table, &[1i64.into()]).unwrap().unwrap();
+                    let number = read[4].as_i64().unwrap() as usize;
+                    assert!(read == row(number), "{number}");
+                    let mut scan = session.scan(&table, &ScanOptions::default()).unwrap();
+                    let read = scan.next().unwrap().unwrap();
+                    assert!(read == row(read[4].as_i64().unwrap() as usize));
+                }
+            });
+        }
+        let mut session = db.session().unwrap();
+        session.set_durability(onrush::Durability::Delayed);
+        for number in 1..2000 {
+            session.upsert(&table, &row(number)).unwrap();
+            if number % 500 == 0 {
+                db.checkpoint().unwrap();
+                assert_open_sound(&db);
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_open_sound(&db);
+}
+
+#[test]
 fn who_does_not_want_a_long_value_does_not_read_it() {
     let fixture = Fixture::new();
     let (db, table) = fixture.create_with(things());

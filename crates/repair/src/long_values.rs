@@ -12,13 +12,16 @@ use onrush::{
 };
 use onrush_check::{Finding, Invariant};
 
+/// A table among those that are written, and the key of a row.
+type Place = (usize, Vec<u8>);
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct LongValues {
     /// Where the pieces are, by the number of their table in the damaged database.
     pieces: BTreeMap<u32, Table>,
     /// Rows as they were stored, by their table in the order of those that are written, and their keys.
-    rows: BTreeMap<(usize, Vec<u8>), Vec<u8>>,
+    rows: BTreeMap<Place, Vec<u8>>,
 }
 
 impl LongValues {
@@ -49,7 +52,7 @@ impl LongValues {
     }
 
     /// The next row that was kept aside.
-    pub(crate) fn next(&mut self) -> Option<((usize, Vec<u8>), Vec<u8>)> {
+    pub(crate) fn next(&mut self) -> Option<(Place, Vec<u8>)> {
         self.rows.pop_first()
     }
 

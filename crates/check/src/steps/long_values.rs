@@ -94,7 +94,7 @@ fn read_rows(
 #[derive(Clone, Debug)]
 enum Kind {
     /// They point to values whose pieces are in the table of this number.
-    Rows { pieces: u32, plan: TablePlan },
+    Rows { pieces: u32, plan: Box<TablePlan> },
     /// They are pieces, in the table of this number.
     Pieces { table: u32 },
 }
@@ -103,7 +103,7 @@ impl Kind {
     fn of(table: u32, plan: &TablePlan) -> Option<Kind> {
         match (plan.long_values, plan.is_pieces) {
             (_, true) => Some(Kind::Pieces { table }),
-            (Some(pieces), _) => Some(Kind::Rows { pieces, plan: plan.clone() }),
+            (Some(pieces), _) => Some(Kind::Rows { pieces, plan: Box::new(plan.clone()) }),
             (None, _) => None,
         }
     }

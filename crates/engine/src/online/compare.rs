@@ -215,7 +215,7 @@ fn seen_rows(
     let (mut range, mut rows) = (0, 0);
     let mut pace = guest.pace();
     let scanned = snapshot.scan(handle, &ScanOptions::default()).and_then(|scan| {
-        scan.as_stored().visit_raw(|key, value| {
+        scan.only_stored().visit_raw(|key, value| {
             while table.lows.get(range + 1).is_some_and(|low| &**low <= key) {
                 range += 1;
             }

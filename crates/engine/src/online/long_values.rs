@@ -118,7 +118,7 @@ fn visit_values(
     table: &Table,
     mut use_value: impl FnMut(&[u8], LongValue) -> Result<bool>,
 ) -> Result<()> {
-    let scan = snapshot.scan(table, &ScanOptions::default())?.as_stored();
+    let scan = snapshot.scan(table, &ScanOptions::default())?.only_stored();
     visit_scan(scan, guest, |key, row| {
         for value in table.schema().long_values(row)? {
             if !use_value(key, value)? {

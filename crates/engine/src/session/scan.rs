@@ -180,7 +180,7 @@ impl Scan {
 
     /// The same scan of the rows as they are stored.
     #[must_use]
-    pub(crate) fn as_stored(mut self) -> Scan {
+    pub(crate) fn only_stored(mut self) -> Scan {
         self.reads = LongValuesRead::None;
         self
     }

@@ -142,7 +142,7 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Float64 => Value::Float64(7.5),
         DataType::Decimal { .. } | DataType::Numeric(_) => Value::Decimal(onrush::Decimal::ZERO),
         DataType::Char(bytes) => text(usize::from(bytes)),
-        DataType::Varchar(bytes) => text((bytes as usize).div_ceil(2).min(TEXT_BYTES.max(4000))),
+        DataType::Varchar(bytes) => text((bytes as usize).div_ceil(2).min(4000)),
         DataType::Text => text(TEXT_BYTES),
         DataType::Name => text(8),
         DataType::Oid => Value::Int64(77),

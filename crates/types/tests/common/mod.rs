@@ -24,7 +24,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         (1u8..=28).prop_flat_map(|precision| (0..=precision)
             .prop_map(move |scale| DataType::Decimal { precision, scale })),
         prop_oneof![1u16..20, 250u16..300].prop_map(DataType::Char),
-        (1u16..20).prop_map(DataType::Varchar),
+        (1u32..20).prop_map(DataType::Varchar),
         Just(DataType::Text),
         Just(DataType::Bytes),
         Just(DataType::Uuid),
@@ -82,7 +82,8 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
                 })
                 .boxed()
         }
-        DataType::Char(length) | DataType::Varchar(length) => text(usize::from(length)),
+        DataType::Char(length) => text(usize::from(length)),
+        DataType::Varchar(length) => text(length as usize),
         DataType::Text | DataType::Name => text(40),
         DataType::Array(_) => prop::collection::vec(prop::option::of(0i32..300), 0..6)
             .prop_map(|numbers| {
