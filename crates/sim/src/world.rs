@@ -22,7 +22,7 @@ mod transactions;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onrush::{Database, Durability, Error, Session, Snapshot};
+use onrush::{Database, Durability, Error, Session, Snapshot, TableDefinition};
 
 pub use checkpoints::restart;
 pub use copies::COPY;
@@ -440,7 +440,8 @@ fn visit_all(
         if !names.insert(name.to_owned()) {
             violation!("there are two tables {name}");
         }
-        let bytes = definition.to_bytes();
+        // Where long values are the engine says, and no plan.
+        let bytes = TableDefinition::clone(&definition).with_long_values(None).to_bytes();
         visit(name, &bytes, None);
         let mut last: Option<Vec<u8>> = None;
         let mut unordered = false;

@@ -32,7 +32,8 @@ impl LiveTable {
 
     /// Its definition, to be altered from.
     pub(super) fn definition(&self) -> TableDefinition {
-        TableDefinition::clone(self.handle.definition()).raised_to(self.version)
+        let definition = TableDefinition::clone(self.handle.definition());
+        definition.with_long_values(None).raised_to(self.version)
     }
 
     /// Goes on with the altered table, or without it when it was refused.
