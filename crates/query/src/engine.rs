@@ -121,6 +121,9 @@ impl QueryEngine {
         }
         state.register_udaf(functions::single_value())?;
         state.register_udaf(Arc::new(functions::any_average()))?;
+        for function in functions::ordered_sets() {
+            state.register_udaf(function)?;
+        }
         state.register_expr_planner(Arc::new(Comparisons))?;
         Ok(QueryEngine { state, runtimes, threads: Some(threads) })
     }

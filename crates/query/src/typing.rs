@@ -23,7 +23,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::utils::{COUNT_STAR_EXPANSION, merge_schema};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
@@ -31,7 +31,7 @@ use datafusion::sql::sqlparser::ast::{
 use onrush::{DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::{TYPE_OF, numeric_call};
+use crate::functions::numeric_call;
 use crate::numeric;
 use crate::text::read_text;
 use crate::types::{ColumnType, column_type, planned_field};
@@ -152,6 +152,10 @@ impl ExprPlanner for Comparisons {
             numerics::adopt_constant(&mut expr.left, &right, schema);
             numerics::adopt_constant(&mut expr.right, &left, schema);
         }
+        operands::adopt_constants(&mut expr, schema)?;
+        if let Some(planned) = operands::of_arrays(&expr, schema) {
+            return Ok(PlannerResult::Planned(planned));
+        }
         intervals::planned(expr, schema)
     }
 }
@@ -192,13 +196,17 @@ fn field_of(expression: &Expr, schema: &DFSchema) -> Option<FieldRef> {
     }
 }
 
-/// Gives a constant in quotes the type of `other`.
+/// Gives a constant in quotes the type of `other`, if that is no constant itself.
 fn adopt(constant: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
-    let (Expr::Literal(ScalarValue::Utf8(Some(written)), _), false) =
-        (&*constant, matches!(other, Expr::Literal(..)))
-    else {
-        return Ok(());
-    };
+    match other {
+        Expr::Literal(..) => Ok(()),
+        _ => adopt_type(constant, other, schema),
+    }
+}
+
+/// Gives a constant in quotes the type of `other`.
+fn adopt_type(constant: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
+    let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &*constant else { return Ok(()) };
     // What cannot be told here is told when the whole statement is known.
     let Some(field) = field_of(other, schema) else { return Ok(()) };
     if let Some(read) = read(written, &field)? {
@@ -254,26 +262,7 @@ fn read(written: &str, field: &Field) -> Result<Option<ScalarValue>> {
 /// Gives the expressions of a plan PostgreSQL's types.
 pub(crate) fn with_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let told = parameters::told(&plan)?;
-    let typed = all_typed(without_keys(plan)?, &told)?;
-    // Constants that are columns of the answer; further inside nobody sees their type.
-    let LogicalPlan::Projection(_) = &typed else { return Ok(typed) };
-    let names = NamePreserver::new(&typed);
-    let narrowed = typed.map_expressions(|expression| {
-        let name = names.save(&expression);
-        Ok(Transformed::yes(name.restore(match expression {
-            Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => {
-                Expr::Literal(narrow(number), metadata)
-            }
-            Expr::Alias(mut alias) => {
-                if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = &*alias.expr {
-                    alias.expr = Box::new(Expr::Literal(narrow(*number), metadata.clone()));
-                }
-                Expr::Alias(alias)
-            }
-            other => other,
-        })))
-    });
-    narrowed?.map_data(LogicalPlan::recompute_schema).data()
+    all_typed(without_keys(plan)?, &told)
 }
 
 fn all_typed(plan: LogicalPlan, told: &Told) -> Result<LogicalPlan> {
@@ -347,15 +336,18 @@ fn column_first(expression: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// A whole number as `integer` if it fits.
-fn narrow(number: i64) -> ScalarValue {
+/// A whole number as PostgreSQL reads it: an `integer` if it fits.
+fn as_read(number: i64) -> ScalarValue {
     i32::try_from(number)
         .map_or(ScalarValue::Int64(Some(number)), |number| ScalarValue::Int32(Some(number)))
 }
 
-fn narrow_literal(expression: &mut Expr) {
-    if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = expression {
-        *expression = Expr::Literal(narrow(*number), metadata.clone());
+/// `count(*)` in the words by which DataFusion knows it again.
+fn count_rows(function: &str, arguments: &mut [Expr]) {
+    if let ("count", [Expr::Literal(one, _)]) = (function, arguments)
+        && *one == ScalarValue::Int32(Some(1))
+    {
+        *one = COUNT_STAR_EXPANSION;
     }
 }
 
@@ -365,7 +357,11 @@ fn rewrite(
     told: &Told,
     is_limit: bool,
 ) -> Result<Transformed<Expr>> {
+    if let Expr::WindowFunction(window) = &mut expression {
+        count_rows(&window.fun.name().to_owned(), &mut window.params.args);
+    }
     if let Expr::AggregateFunction(aggregate) = &mut expression {
+        count_rows(&aggregate.func.name().to_owned(), &mut aggregate.params.args);
         let sorts = aggregate.params.order_by.iter_mut();
         intervals::as_spans(sorts.map(|sort| &mut sort.expr), schema);
     }
@@ -430,10 +426,16 @@ fn rewrite(
             }
             Transformed::yes(Expr::Case(case))
         }
+        Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => {
+            Transformed::yes(Expr::Literal(as_read(number), metadata))
+        }
         // No value has this type; a number that large is a numeric.
         Expr::Literal(ScalarValue::UInt64(Some(number)), metadata) => {
             let number = ScalarValue::Decimal128(Some(i128::from(number)), 20, 0);
             Transformed::yes(Expr::Literal(number, metadata))
+        }
+        Expr::ScalarFunction(call) if calls::counts_as_integer(call.func.name()) => {
+            Transformed::yes(calls::as_integers(call))
         }
         Expr::ScalarFunction(call) if call.func.name() == "date_bin" => {
             calls::check_stride(&call)?;
@@ -455,10 +457,6 @@ fn rewrite(
                 false => Expr::ScalarFunction(call),
             })
         }
-        Expr::ScalarFunction(mut call) if call.func.name() == TYPE_OF => {
-            call.args.iter_mut().for_each(narrow_literal);
-            Transformed::yes(Expr::ScalarFunction(call))
-        }
         Expr::ScalarFunction(call) if call.func.name() == "round" => {
             Transformed::yes(calls::round(call, schema))
         }
@@ -469,10 +467,6 @@ fn rewrite(
             if matches!(call.func.name(), "format" | "quote_literal" | "quote_nullable") =>
         {
             call.args.iter_mut().for_each(|given| calls::written(given, schema));
-            Transformed::yes(Expr::ScalarFunction(call))
-        }
-        Expr::ScalarFunction(mut call) if matches!(call.func.name(), "gcd" | "lcm") => {
-            call.args.iter_mut().for_each(narrow_literal);
             Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::ScalarFunction(call)
@@ -488,6 +482,7 @@ fn rewrite(
             for limit in [&mut *low, &mut *high] {
                 adopt(limit, expr, schema)?;
                 operands::float_beside(limit, expr, schema)?;
+                operands::integer_beside_real(limit, expr, schema);
             }
             intervals::as_spans([&mut **expr, &mut **low, &mut **high], schema);
             numerics::comparable([&mut **expr, &mut **low, &mut **high], schema)?;
@@ -499,6 +494,7 @@ fn rewrite(
             for item in items.iter_mut() {
                 adopt(item, expr, schema)?;
                 operands::float_beside(item, expr, schema)?;
+                operands::integer_beside_real(item, expr, schema);
             }
             intervals::as_spans(std::iter::once(&mut **expr).chain(items.iter_mut()), schema);
             numerics::comparable(std::iter::once(&mut **expr).chain(items), schema)?;
@@ -518,7 +514,10 @@ fn rewrite(
                 adopt(left, &was_right, schema)?;
                 adopt(right, &was_left, schema)?;
             }
-            Transformed::yes(numerics::binary(binary, schema)?)
+            Transformed::yes(match numerics::binary(binary, schema)? {
+                Expr::BinaryExpr(binary) => operands::days(binary, schema),
+                other => other,
+            })
         }
         Expr::Cast(cast) => Transformed::yes(casts::typed(cast, schema)?),
         Expr::AggregateFunction(aggregate)

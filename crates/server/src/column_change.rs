@@ -7,6 +7,7 @@ use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy};
 
 use sqlparser::ast::Ident;
 
+use crate::catalog::is_identity;
 use crate::error::{Result, SqlError, state};
 use crate::sql::ColumnChange;
 use crate::{schemas, values};
@@ -131,10 +132,6 @@ fn is_made_by_style(from: DataType, to: DataType) -> bool {
     of_time(from) && of_time(to) && is_moved
         || from == DataType::TimestampTz && to == DataType::Time
         || (of_time(from) || is_written(from)) && to.is_text()
-}
-
-fn is_identity(column: &ColumnDefinition) -> bool {
-    matches!(column.default, DefaultValue::Key(KeyStrategy::Identity { .. }))
 }
 
 fn identity(column: &ColumnDefinition) -> SqlError {

@@ -12,6 +12,7 @@ use super::from::span_of;
 use super::scope::Scope;
 use super::types::{self, Given, Type};
 use crate::error::{QueryError, Result};
+use crate::functions::is_ordered_set;
 use crate::outer_calls::calls_outside_queries;
 use crate::syntax::{array_of, is_other_aggregate, is_other_function, unqualified};
 
@@ -115,6 +116,10 @@ impl Binder<'_> {
         // What is written otherwise before it is planned is not asked of what it is planned as.
         if is_other_function(name) || is_other_aggregate(name) || makes_rows(name) {
             return Ok(Type::Untold);
+        }
+        if is_ordered_set(name) && call.within_group.is_empty() {
+            let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+            return Err(QueryError::refused("42809", message));
         }
         // Which is the first argument of what it is planned as.
         if !call.within_group.is_empty() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, ListArray, Scalar, StructArray, new_empty_array,
+    Array, ArrayRef, AsArray, Int32Array, ListArray, Scalar, StringArray, StructArray,
+    new_empty_array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::cmp::distinct;
@@ -31,6 +32,9 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         Arc::new(ScalarUDF::new_from_impl(NumberedElements { signature })),
         Arc::new(ScalarUDF::new_from_impl(WithoutElement {
             signature: Signature::array_and_element(Volatility::Immutable),
+        })),
+        Arc::new(ScalarUDF::new_from_impl(Dimensions {
+            signature: Signature::any(1, Volatility::Immutable),
         })),
         SystemFunction::new("subscripts", subscripts, move |given| {
             let Some(count) = elements(given) else { return Value::Null };
@@ -113,6 +117,48 @@ impl ScalarUDFImpl for NumberedElements {
         let ends = OffsetBuffer::from_lengths(parts.iter().map(|part| part.len()));
         let list = ListArray::new(Arc::new(pair), ends, Arc::new(pairs), lists.nulls().cloned());
         Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}
+
+/// `array_dims`: the bounds of each dimension.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Dimensions {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Dimensions {
+    fn name(&self) -> &str {
+        "array_dims"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
+        match given {
+            [ArrowType::List(_)] => Ok(ArrowType::Utf8),
+            _ => plan_err!("array_dims takes an array"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = args.args[0].to_array(args.number_rows)?;
+        let bounds: StringArray = given.as_list::<i32>().iter().map(bounds_of).collect();
+        Ok(ColumnarValue::Array(Arc::new(bounds)))
+    }
+}
+
+/// `[1:2][1:3]`; nothing of an array without elements.
+fn bounds_of(list: Option<ArrayRef>) -> Option<String> {
+    let mut elements = list.filter(|list| !list.is_empty())?;
+    let mut bounds = String::new();
+    loop {
+        bounds.push_str(&format!("[1:{}]", elements.len()));
+        elements = match elements.as_list_opt::<i32>() {
+            Some(inner) if inner.is_valid(0) => inner.value(0),
+            _ => return Some(bounds),
+        };
     }
 }
 

@@ -39,6 +39,37 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             }
             _ => Ok(Value::Null),
         }),
+        SystemFunction::fallible("get_bit", DataType::Int32.into(), |given| match given {
+            [Value::Bytes(bytes), at] => {
+                let Some(at) = at.as_i64() else { return Ok(Value::Null) };
+                let at = index(at, bytes.len() * 8)?;
+                Ok(Value::Int32((bytes[at / 8] >> (at % 8) & 1).into()))
+            }
+            _ => Ok(Value::Null),
+        }),
+        SystemFunction::fallible("set_bit", bytes.into(), |given| match given {
+            [Value::Bytes(bytes), at, to] => {
+                let (Some(at), Some(to)) = (at.as_i64(), to.as_i64()) else {
+                    return Ok(Value::Null);
+                };
+                let mut bytes = bytes.to_vec();
+                let at = index(at, bytes.len() * 8)?;
+                let bit = 1 << (at % 8);
+                match to {
+                    0 => bytes[at / 8] &= !bit,
+                    1 => bytes[at / 8] |= bit,
+                    _ => return Err(QueryError::refused("22023", "new bit must be 0 or 1")),
+                }
+                Ok(Value::from(bytes.as_slice()).into_owned())
+            }
+            _ => Ok(Value::Null),
+        }),
+        SystemFunction::new("bit_count", DataType::Int64.into(), |given| match given {
+            [Value::Bytes(bytes)] => {
+                Value::Int64(bytes.iter().map(|byte| i64::from(byte.count_ones())).sum())
+            }
+            _ => Value::Null,
+        }),
         SystemFunction::new("float4send", bytes.into(), |given| match given {
             [Value::Float32(number)] => Value::from(&number.to_be_bytes()[..]).into_owned(),
             _ => Value::Null,

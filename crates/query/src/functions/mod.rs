@@ -29,6 +29,7 @@ mod numeric_casts;
 mod numeric_keys;
 mod numeric_math;
 mod numeric_sums;
+mod ordered_sets;
 mod patterns;
 mod quoting;
 mod real_deviations;
@@ -90,6 +91,7 @@ pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
 pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};
 pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of, keyed};
 pub(crate) use numeric_sums::numeric_sum;
+pub(crate) use ordered_sets::{is_ordered_set, ordered_sets};
 pub(crate) use patterns::{
     ALL_BY_PATTERN, FOUND_BY_PATTERN, LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN,
     SPLIT_BY_PATTERN, goes_back, library_pattern,

@@ -179,7 +179,6 @@ pub(super) fn of_two(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Op
         BinaryOperator::QuestionPipe => JSON_HAS_ANY,
         BinaryOperator::QuestionAnd => JSON_HAS_ALL,
         BinaryOperator::HashMinus => JSON_WITHOUT_PATH,
-        BinaryOperator::PGOverlap => "array_has_any",
         _ => return None,
     };
     Some(call_of(function, [left.clone(), right.clone()]))

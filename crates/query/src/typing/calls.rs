@@ -20,7 +20,6 @@ use crate::functions::{
 };
 use crate::interval::{of_arrow, parse_interval};
 use crate::numeric::is_numeric;
-use crate::series::is_integer;
 use crate::types::{ColumnType, column_type};
 
 /// A logarithm of numbers above zero; of others DataFusion makes what is no number.
@@ -50,10 +49,8 @@ pub(super) fn round(call: ScalarFunction, schema: &DFSchema) -> Expr {
 
 /// A series from one `integer` to another is one of `integer`s.
 pub(super) fn series(call: ScalarFunction, schema: &DFSchema) -> Expr {
-    let is_small = |bound: &Expr| {
-        is_integer(bound)
-            || matches!(bound.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16))
-    };
+    let is_small =
+        |bound: &Expr| matches!(bound.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16));
     let are_small = call.args.iter().all(is_small);
     let rows = Expr::ScalarFunction(call);
     if !are_small {
@@ -61,6 +58,25 @@ pub(super) fn series(call: ScalarFunction, schema: &DFSchema) -> Expr {
     }
     let integers = ArrowType::List(Arc::new(Field::new_list_field(ArrowType::Int32, true)));
     Expr::Cast(Cast::new(Box::new(rows), integers))
+}
+
+/// Whether PostgreSQL's function gives an `integer`, or an array of them, where DataFusion's gives more.
+pub(super) fn counts_as_integer(function: &str) -> bool {
+    matches!(
+        function,
+        "array_length" | "array_ndims" | "array_position" | "array_positions" | "cardinality"
+    )
+}
+
+/// A call whose numbers are `integer`s.
+pub(super) fn as_integers(call: ScalarFunction) -> Expr {
+    let own = match call.func.name() {
+        "array_positions" => {
+            ArrowType::List(Arc::new(Field::new_list_field(ArrowType::Int32, true)))
+        }
+        _ => ArrowType::Int32,
+    };
+    Expr::Cast(Cast::new(Box::new(Expr::ScalarFunction(call)), own))
 }
 
 /// The first argument, a number, as a `double precision`.
@@ -240,7 +256,7 @@ pub(super) fn offset(window: &mut WindowFunction, schema: &DFSchema) -> Result<(
             }
             Ok(())
         }
-        ("nth_value", [_, Expr::Literal(ScalarValue::Int64(Some(..1)), _)]) => {
+        ("nth_value", [_, Expr::Literal(ScalarValue::Int32(Some(..1)), _)]) => {
             let message = "argument of nth_value must be greater than zero";
             Err(QueryError::refused("22016", message).into())
         }

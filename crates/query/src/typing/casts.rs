@@ -73,9 +73,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             Ok(Expr::Cast(cast))
         }
         (_, true) if column_type(&cast.field) == ColumnType::Char => {
-            let mut given = *cast.expr;
-            super::narrow_literal(&mut given);
-            Ok(call(named(CHAR_OF)?, vec![given]))
+            Ok(call(named(CHAR_OF)?, vec![*cast.expr]))
         }
         (_, true) if is_vector(&cast.expr, schema) => {
             let blank = Expr::Literal(ScalarValue::from(" "), None);
@@ -141,9 +139,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                 && from.is_integer()
                 && !is_oid(&cast.expr, schema)
             {
-                let mut given = *cast.expr;
-                super::narrow_literal(&mut given);
-                return Ok(call(named(OID_OF)?, vec![given]));
+                return Ok(call(named(OID_OF)?, vec![*cast.expr]));
             }
             if let Some(function) = intervals::cast(&from, &to) {
                 return Ok(call(function, vec![*cast.expr]));

@@ -2,12 +2,16 @@
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions_nested::expr_fn::{array_has_all, array_has_any};
 use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::{call, narrow};
+use super::call;
 use crate::functions::{
     FOUND_BY_PATTERN, LIBRARY_PATTERN, SIMILAR_PATTERN, goes_back, library_pattern, named,
+    read_interval,
 };
 use crate::numeric::is_numeric;
 
@@ -22,10 +26,11 @@ pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
     ) {
         return in_library_s_words(&mut binary.right);
     }
-    narrow_operand(binary, schema);
     let (left, right) = (binary.left.clone(), binary.right.clone());
     float_beside(&mut binary.left, &right, schema)?;
     float_beside(&mut binary.right, &left, schema)?;
+    integer_beside_real(&mut binary.left, &right, schema);
+    integer_beside_real(&mut binary.right, &left, schema);
     if matches!(binary.op, Operator::Plus | Operator::Minus) {
         timestamp_beside_interval(&mut binary.left, &right, schema);
         timestamp_beside_interval(&mut binary.right, &left, schema);
@@ -71,26 +76,6 @@ fn in_library_s_words(pattern: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `n + 1` of an `integer` is an `integer`.
-fn narrow_operand(binary: &mut BinaryExpr, schema: &DFSchema) {
-    if !binary.op.is_numerical_operators() {
-        return;
-    }
-    let is_small = |expression: &Expr| {
-        matches!(expression.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16))
-    };
-    let (left_is_small, right_is_small) = (is_small(&binary.left), is_small(&binary.right));
-    for (operand, other_is_small) in
-        [(&mut binary.left, right_is_small), (&mut binary.right, left_is_small)]
-    {
-        if let Expr::Literal(ScalarValue::Int64(Some(number)), metadata) = &**operand
-            && other_is_small
-        {
-            **operand = Expr::Literal(narrow(*number), metadata.clone());
-        }
-    }
-}
-
 /// A `numeric` beside a `double precision` or a `real` is a `double precision`; as a numeric of both
 /// their digits, a float would lose what makes it small or large.
 pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
@@ -111,6 +96,78 @@ pub(super) fn float_beside(numeric: &mut Expr, other: &Expr, schema: &DFSchema) 
         other => Expr::Cast(Cast::new(Box::new(other.clone()), ArrowType::Float64)),
     };
     Ok(())
+}
+
+/// There is no operator of a `real` and a whole number: both are `double precision`.
+pub(super) fn integer_beside_real(number: &mut Expr, other: &Expr, schema: &DFSchema) {
+    if other.get_type(schema).is_ok_and(|other| other == ArrowType::Float32)
+        && number.get_type(schema).is_ok_and(|own| own.is_integer())
+    {
+        let given = Box::new(std::mem::take(number));
+        *number = Expr::Cast(Cast::new(given, ArrowType::Float64));
+    }
+}
+
+/// Gives a constant in quotes the type by which an operator takes it beside the other side. Comparisons give it theirs.
+pub(super) fn adopt_constants(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+    use BinaryOperator as Op;
+    let (left, right) = (expr.left.clone(), expr.right.clone());
+    for (constant, other) in [(&mut expr.left, &right), (&mut expr.right, &left)] {
+        let Ok(own) = other.get_type(schema) else { continue };
+        match (&expr.op, own) {
+            (
+                Op::Plus | Op::Minus | Op::Multiply | Op::Divide | Op::Modulo,
+                ArrowType::Int16
+                | ArrowType::Int32
+                | ArrowType::Int64
+                | ArrowType::Float32
+                | ArrowType::Float64,
+            )
+            | (
+                Op::BitwiseAnd | Op::BitwiseOr | Op::PGBitwiseXor,
+                ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64,
+            )
+            | (Op::Minus, ArrowType::Date32 | ArrowType::Timestamp(..))
+            | (Op::AtArrow | Op::ArrowAt | Op::PGOverlap, ArrowType::List(_)) => {
+                super::adopt_type(constant, other, schema)?;
+            }
+            // No two timestamps are added.
+            (Op::Plus, ArrowType::Timestamp(..)) if is_in_quotes(constant) => {
+                *constant = call(read_interval(), vec![std::mem::take(constant)]);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What two arrays have in common; none of anything else.
+pub(super) fn of_arrays(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let RawBinaryExpr { op, left, right } = expr;
+    let is_array = |side: &Expr| matches!(side.get_type(schema), Ok(ArrowType::List(_)));
+    let are_arrays = is_array(left) && is_array(right);
+    let (left, right) = (left.clone(), right.clone());
+    match op {
+        BinaryOperator::PGOverlap => Some(array_has_any(left, right)),
+        BinaryOperator::AtArrow if are_arrays => Some(array_has_all(left, right)),
+        BinaryOperator::ArrowAt if are_arrays => Some(array_has_all(right, left)),
+        _ => None,
+    }
+}
+
+fn is_in_quotes(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
+}
+
+/// Days between two dates are an `integer`.
+pub(super) fn days(binary: BinaryExpr, schema: &DFSchema) -> Expr {
+    let is_date = |side: &Expr| side.get_type(schema).is_ok_and(|own| own == ArrowType::Date32);
+    let are_days = binary.op == Operator::Minus && is_date(&binary.left) && is_date(&binary.right);
+    let binary = Expr::BinaryExpr(binary);
+    match are_days {
+        true => Expr::Cast(Cast::new(Box::new(binary), ArrowType::Int32)),
+        false => binary,
+    }
 }
 
 /// Of several expressions that become one value: beside a `double precision` all are.

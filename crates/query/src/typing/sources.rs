@@ -172,7 +172,8 @@ pub(super) fn recursive(
         _ => Arc::clone(field),
     });
     let fields: Vec<FieldRef> = fields.collect();
-    if !fields.iter().any(|field| *field.data_type() == numeric::ANY) {
+    let read = query.static_term.schema().fields().iter();
+    if read.zip(&fields).all(|(read, own)| read.data_type() == own.data_type()) {
         return Ok(Transformed::no(LogicalPlan::RecursiveQuery(query)));
     }
     let source =

@@ -30,7 +30,7 @@ use onrush::{Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
-pub(crate) use names::{OWNER, identity_with, number_of, oid_of, quoted, table_with};
+pub(crate) use names::{OWNER, identity_with, is_identity, number_of, oid_of, quoted, table_with};
 
 use crate::execute::seen_by;
 use crate::seen::Seen;

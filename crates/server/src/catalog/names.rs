@@ -314,7 +314,7 @@ fn plain(data_type: DataType) -> String {
 }
 
 /// Whether the column is an identity.
-pub(super) fn is_identity(column: &ColumnDefinition) -> bool {
+pub(crate) fn is_identity(column: &ColumnDefinition) -> bool {
     matches!(column.default, DefaultValue::Key(KeyStrategy::Identity { .. }))
 }
 

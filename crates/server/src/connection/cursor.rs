@@ -2,7 +2,7 @@
 //! are closed.
 //!
 //! One that only goes forward keeps no row. One that goes back keeps all that it has come by, in the memory of
-//! connections.
+//! connections. One of which nothing is said goes back, too, until many rows have come; then it gives them up.
 //!
 //! Invariant: a cursor stands before its first row, on a row, or behind its last one; rows are counted from 1.
 
@@ -18,11 +18,15 @@ use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Declared, RowStream, Step};
 use crate::session_objects::ShownCursor;
-use crate::sql::{FetchPlan, Movement, OutputColumn};
+use crate::sql::{FetchPlan, Movement, OutputColumn, Scroll};
 use crate::values::Formats;
 
 /// Most cursors of one client.
 const CURSORS_MAX: usize = 1000;
+
+/// When a cursor of which nothing is said gives up the rows that it has come by.
+const SHORT_ROWS_MAX: usize = 1000;
+const SHORT_BYTES_MAX: usize = 256 << 10;
 
 /// All cursors of one client.
 #[derive(Default)]
@@ -49,6 +53,8 @@ struct Cursor {
 struct Kept {
     rows: Vec<Row>,
     bytes: usize,
+    /// Only as long as they are few.
+    is_short: bool,
 }
 
 impl Cursors {
@@ -72,7 +78,7 @@ impl Cursors {
     }
 
     fn insert(&mut self, declared: Declared, is_new: bool) -> Result<()> {
-        let Declared { name, rows, is_scroll, is_held } = declared;
+        let Declared { name, rows, scroll, is_held } = declared;
         if self.by_name.contains_key(&name) {
             let message = format!("cursor {name:?} already exists");
             return Err(SqlError::new(state::DUPLICATE_CURSOR, message));
@@ -82,7 +88,8 @@ impl Cursors {
             return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint("CLOSE some."));
         }
         let columns = Arc::clone(rows.columns());
-        let kept = is_scroll.then(Kept::default);
+        let is_short = scroll == Scroll::WhileShort;
+        let kept = (scroll != Scroll::Never).then(|| Kept { is_short, ..Kept::default() });
         let cursor = Cursor { columns, rows: Some(rows), come: 0, at: 0, kept, is_held, is_new };
         self.by_name.insert(name, cursor);
         Ok(())
@@ -165,6 +172,11 @@ impl Cursor {
 }
 
 impl Kept {
+    /// Whether there are more of them than are kept.
+    fn is_too_much(&self) -> bool {
+        self.is_short && (self.rows.len() >= SHORT_ROWS_MAX || self.bytes > SHORT_BYTES_MAX)
+    }
+
     /// Rows by number, in this order.
     fn between(&self, (first, last): (u64, u64)) -> Vec<Row> {
         let place = |number: u64| usize::try_from(number - 1).unwrap_or(usize::MAX);
@@ -194,7 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             text: self.backend.presence.entry().activity().statement,
             made_micros: unix_micros(),
             is_held: declared.is_held,
-            is_scroll: declared.is_scroll,
+            is_scroll: declared.scroll != Scroll::Never,
         };
         let name = declared.name.clone();
         self.cursors.insert(declared, self.backend.is_in_transaction())?;
@@ -244,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut cursor = self.cursors.take(&fetch.name)?;
         let count = match cursor.kept {
             Some(_) => self.fetch_kept(&mut cursor, fetch, formats).await,
-            None => self.fetch_forward(&mut cursor, fetch, formats).await,
+            None => self.fetch_forward(&mut cursor, fetch.movement, fetch.is_move, formats).await,
         };
         if count.is_ok() {
             self.cursors.by_name.insert(fetch.name.clone(), cursor);
@@ -258,15 +270,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn fetch_forward(
         &mut self,
         cursor: &mut Cursor,
-        fetch: &FetchPlan,
+        movement: Movement,
+        is_move: bool,
         formats: &Formats,
     ) -> std::result::Result<u64, Stop> {
-        let (passed, wanted) = cursor.way_forward(fetch.movement)?;
+        let (passed, wanted) = cursor.way_forward(movement)?;
         let Some(rows) = &mut cursor.rows else { return Ok(0) };
         let mut has_more = self.pass(rows, Some(passed)).await?;
         let before = rows.sent();
         if has_more {
-            has_more = match fetch.is_move {
+            has_more = match is_move {
                 true => self.pass(rows, wanted).await?,
                 false => self.rows(rows, formats, wanted).await?,
             };
@@ -318,7 +331,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         fetch: &FetchPlan,
         formats: &Formats,
     ) -> std::result::Result<u64, Stop> {
-        self.keep(cursor, cursor.wants(fetch.movement)).await?;
+        let wanted = cursor.wants(fetch.movement);
+        self.keep(cursor, wanted).await?;
+        let has_more = cursor.rows.is_some() && wanted.is_none_or(|wanted| wanted > cursor.come);
+        if has_more {
+            return self.fetch_beyond_kept(cursor, fetch, formats).await;
+        }
         let (way, at) = cursor.kept_way(fetch.movement);
         cursor.at = at;
         let Some((way, kept)) = way.zip(cursor.kept.as_ref()) else { return Ok(0) };
@@ -331,7 +349,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(count)
     }
 
-    /// Lets rows come until there are so many, or all.
+    /// Sends what is left of the rows that are kept, which become too much, and goes on without keeping any.
+    async fn fetch_beyond_kept(
+        &mut self,
+        cursor: &mut Cursor,
+        fetch: &FetchPlan,
+        formats: &Formats,
+    ) -> std::result::Result<u64, Stop> {
+        let left = cursor.come.saturating_sub(cursor.at);
+        let at = std::mem::replace(&mut cursor.at, cursor.come);
+        let kept = cursor.kept.take();
+        let (count, movement) = match fetch.movement {
+            Movement::Forward(count) => {
+                (left, Movement::Forward(count.map(|count| count.saturating_sub(left))))
+            }
+            Movement::Relative(by) => {
+                let to = at.saturating_add_signed(by);
+                (0, Movement::Absolute(i64::try_from(to).unwrap_or(i64::MAX)))
+            }
+            other => (0, other),
+        };
+        if let Some(kept) = kept
+            && count > 0
+            && !fetch.is_move
+        {
+            let rows = kept.between((at + 1, cursor.come));
+            let mut rows = RowStream::of_rows(Arc::clone(&cursor.columns), rows, "FETCH");
+            self.rows(&mut rows, formats, None).await?;
+        }
+        Ok(count + self.fetch_forward(cursor, movement, fetch.is_move, formats).await?)
+    }
+
+    /// Lets rows come until there are so many, or all, or too many to keep them.
     async fn keep(
         &mut self,
         cursor: &mut Cursor,
@@ -339,7 +388,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> std::result::Result<(), Stop> {
         let others = self.cursors.bytes();
         let (Some(rows), Some(kept)) = (&mut cursor.rows, &mut cursor.kept) else { return Ok(()) };
-        while wanted.is_none_or(|wanted| cursor.come < wanted) {
+        while wanted.is_none_or(|wanted| cursor.come < wanted) && !kept.is_too_much() {
             let Some(row) = self.step(rows).await? else {
                 cursor.rows = None;
                 break;
@@ -430,7 +479,8 @@ mod tests {
             rows in 0..5u64,
             movements in prop::collection::vec(movements(), 1..12),
         ) {
-            let kept = Kept { rows: (1..=rows).map(|row| vec![Value::from(row as i64)]).collect(), bytes: 0 };
+            let rows_kept = (1..=rows).map(|row| vec![Value::from(row as i64)]).collect();
+            let kept = Kept { rows: rows_kept, ..Kept::default() };
             let (columns, rows_left) = (Arc::from([]), None);
             let mut cursor = Cursor {
                 columns, rows: rows_left, come: rows, at: 0, kept: Some(kept), is_held: false, is_new: false,

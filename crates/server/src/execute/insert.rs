@@ -49,8 +49,8 @@ impl Backend {
     fn write_rows(&mut self, plan: &InsertPlan, bound: &Bound) -> Result<Written> {
         let rows = match &plan.rows {
             InsertRows::Given(rows) => rows.as_slice(),
-            InsertRows::Found { columns, query } => {
-                return self.insert_found(plan, columns, query, bound);
+            InsertRows::Found { columns, defaulted, query } => {
+                return self.insert_found(plan, (columns, defaulted), query, bound);
             }
         };
         match (rows, &plan.conflict, &plan.returning) {
@@ -123,11 +123,12 @@ impl Backend {
         })
     }
 
-    /// The rows of a query, in one transaction. The query does not see them.
+    /// The rows of a query, in one transaction. The query does not see them. Behind the values of columns it says of
+    /// others whether they take their default.
     fn insert_found(
         &mut self,
         plan: &InsertPlan,
-        columns: &[usize],
+        (columns, defaulted): (&[Option<usize>], &[usize]),
         query: &QueryPlan,
         bound: &Bound,
     ) -> Result<Written> {
@@ -138,8 +139,16 @@ impl Backend {
             let snapshot = transaction.snapshot();
             finder.for_each(query, bound, snapshot, |found| {
                 let mut row = vec![Value::Default; all.len()];
-                for (value, column) in found.into_iter().zip(columns) {
-                    row[*column] = values::coerce(value, all[*column].data_type)?;
+                let mut found = found.into_iter();
+                for (column, value) in columns.iter().zip(&mut found) {
+                    if let Some(column) = column {
+                        row[*column] = values::coerce(value, all[*column].data_type)?;
+                    }
+                }
+                for (column, is_default) in defaulted.iter().zip(found) {
+                    if is_default == Value::Boolean(true) {
+                        row[*column] = Value::Default;
+                    }
                 }
                 written.place(transaction, &way, &row)
             })?;

@@ -79,7 +79,8 @@ use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::{ALL, show_columns};
 use crate::sql::{
-    Bound, CopyFormat, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, SettingChange,
+    Bound, CopyFormat, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, Scroll,
+    SettingChange,
 };
 use definition::Touched;
 use savepoint::NamedSavepoint;
@@ -121,8 +122,7 @@ pub(crate) enum Answer {
 pub(crate) struct Declared {
     pub(crate) name: String,
     pub(crate) rows: Box<RowStream>,
-    /// It goes back, too.
-    pub(crate) is_scroll: bool,
+    pub(crate) scroll: Scroll,
     /// It stays when its transaction has committed.
     pub(crate) is_held: bool,
 }

@@ -12,10 +12,20 @@ use crate::execute::plan::{CursorPlan, SelectPlan};
 pub(crate) struct DeclarePlan {
     pub(crate) name: String,
     pub(crate) query: SelectPlan,
-    /// It goes back, too.
-    pub(crate) is_scroll: bool,
+    pub(crate) scroll: Scroll,
     /// It stays when its transaction has committed.
     pub(crate) is_held: bool,
+}
+
+/// Whether a cursor goes back, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scroll {
+    /// NO SCROLL.
+    Never,
+    /// Nothing is said of it: as long as few rows have come.
+    WhileShort,
+    /// SCROLL.
+    Always,
 }
 
 /// Plans DECLARE.
@@ -49,7 +59,12 @@ pub(super) fn declare(
         return Err(SqlError::not_supported("this form of DECLARE", form));
     };
     let query = select::plan(planner, query, parameters)?;
-    let (is_scroll, is_held) = (*scroll == Some(true), *hold == Some(true));
+    let scroll = match scroll {
+        Some(true) => Scroll::Always,
+        Some(false) => Scroll::Never,
+        None => Scroll::WhileShort,
+    };
+    let is_held = *hold == Some(true);
     let name = names::identifier(name);
-    Ok(CursorPlan::Declare(DeclarePlan { name, query, is_scroll, is_held }))
+    Ok(CursorPlan::Declare(DeclarePlan { name, query, scroll, is_held }))
 }

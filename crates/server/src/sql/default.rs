@@ -31,6 +31,8 @@ pub(super) fn default_of(
     match value {
         Expr::Nested(inner) => return default_of(planner, inner, data_type, is_strict),
         Expr::Function(call) => match functions::of(call) {
+            // As text, say.
+            Ok(Function::Now | Function::Clock) if !has_clock(data_type) => {}
             Ok(function) => return generated(value, function, is_strict),
             Err(error) if error.is_beyond_the_short_way() => {}
             Err(error) => return Err(error),
@@ -48,11 +50,21 @@ pub(super) fn default_of(
     match Operand::new(value, data_type, &mut Parameters::none()) {
         Ok(Operand::Constant(constant)) => Ok(DefaultValue::Constant(constant)),
         // A moment cast to the column's own type.
-        Ok(Operand::Now(own) | Operand::Clock(own)) if own == data_type => Ok(DefaultValue::Now),
+        Ok(Operand::Now(own) | Operand::Clock(own)) if own == data_type && has_clock(own) => {
+            Ok(DefaultValue::Now)
+        }
         Ok(_) => computed(planner, value, data_type),
         Err(error) if error.is_beyond_the_short_way() => computed(planner, value, data_type),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a column can have the moment as it is.
+fn has_clock(data_type: DataType) -> bool {
+    matches!(
+        data_type.unrounded(),
+        DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz
+    )
 }
 
 fn generated(value: &Expr, function: Function, is_strict: bool) -> Result<DefaultValue> {

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use onrush::{DataType, DefaultValue, IndexDefinition, Table, TableDefinition, Uniqueness};
 use onrush_query::{ColumnType, NamedRow, Place, QueryColumn};
 use sqlparser::ast::{
-    CastKind, ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction, OnInsert,
-    Query, SelectItem, SetExpr, TableObject, Value, ValueWithSpan,
+    CastKind, ConflictTarget, DoUpdate, Expr, Insert, ObjectName, OnConflict, OnConflictAction,
+    OnInsert, Query, SelectItem, SetExpr, TableObject, Value, ValueWithSpan,
 };
 use sqlparser::parser::Parser;
 
 use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning};
 use super::dialect::OnrushDialect;
-use super::operand::{Operand, Parameters};
+use super::operand::{self, Operand, Parameters};
+use super::overriding_words::{self, Overriding};
 use super::plan;
 use super::query::QueryPlan;
 use super::write::{Assignment, assignments};
 use super::{Planner, conflict_words, names};
+use crate::catalog::is_identity;
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
 use crate::{schemas, values};
@@ -62,8 +64,9 @@ pub(crate) struct ConflictUpdate {
 pub(crate) enum InsertRows {
     /// Rows, each with a value for every column of the table.
     Given(Vec<Vec<Operand>>),
-    /// The rows of a query, into these columns of the table, by position.
-    Found { columns: Vec<usize>, query: Arc<QueryPlan> },
+    /// The rows of a query, into these columns of the table, by position; a value for none is left out. Behind them
+    /// stands, for each of `defaulted`, whether the row takes the default of that column.
+    Found { columns: Vec<Option<usize>>, defaulted: Vec<usize>, query: Arc<QueryPlan> },
 }
 
 /// An INSERT, ready to run.
@@ -87,12 +90,13 @@ pub(super) fn plan(
     };
     let changed = Changed::named(planner, name, ("insert", " into"))?;
     let definition = &*changed.definition;
-    let columns = target_columns(&changed, statement)?;
+    let (named, overriding) = overriding_words::of(&statement.columns);
+    let columns = target_columns(&changed, named)?;
     let rows = match &statement.source {
         None => InsertRows::Given(vec![vec![Operand::Default; definition.columns().len()]]),
         Some(source) => {
-            let are_named = !statement.columns.is_empty();
-            let target = Target { definition, columns, are_named };
+            let are_named = !named.is_empty();
+            let target = Target { definition, columns, are_named, overriding };
             rows(planner, target, source, parameters)?
         }
     };
@@ -123,9 +127,41 @@ struct Target<'t> {
     columns: Vec<usize>,
     /// Whether the statement names them: each has a value then. Otherwise the last may have none.
     are_named: bool,
+    overriding: Option<Overriding>,
 }
 
 impl Target<'_> {
+    /// Whether values for a column are left out, as it is an identity.
+    ///
+    /// # Errors
+    /// It takes its values from a sequence, which may be an identity's or a serial's.
+    fn is_overridden(&self, column: usize) -> Result<bool> {
+        let column = &self.definition.columns()[column];
+        if self.overriding != Some(Overriding::User) {
+            return Ok(false);
+        }
+        match &column.default {
+            DefaultValue::Generated(_) => Ok(false),
+            DefaultValue::Expression(computed)
+                if !column.is_always_generated && computed.expression.starts_with("nextval(") =>
+            {
+                let what = format!("OVERRIDING USER VALUE beside column {}", column.name);
+                Err(SqlError::not_supported(what, "Leave the column out."))
+            }
+            _ => Ok(column.is_always_generated || is_identity(column)),
+        }
+    }
+
+    /// A column that is always generated is given no other value, unless it is an identity and the statement says so.
+    fn check_generated(&self, column: usize) -> Result<()> {
+        let is_computed =
+            matches!(self.definition.columns()[column].default, DefaultValue::Generated(_));
+        match self.overriding {
+            Some(_) if !is_computed => Ok(()),
+            _ => check_generated(self.definition, column),
+        }
+    }
+
     fn check_count(&self, values: usize) -> Result<()> {
         let message = match self.columns.len() {
             columns if values > columns => "INSERT has more expressions than target columns",
@@ -157,10 +193,15 @@ fn rows(
         let mut tried = parameters.clone();
         let given = values.rows.iter().map(|values| row(&target, &values.content, &mut tried));
         match given.collect::<Result<Vec<_>>>() {
-            Ok(rows) => {
+            Ok(mut rows) => {
+                for column in &target.columns {
+                    if target.is_overridden(*column)? {
+                        rows.iter_mut().for_each(|row| row[*column] = Operand::Default);
+                    }
+                }
                 for column in &target.columns {
                     if rows.iter().any(|row| row[*column] != Operand::Default) {
-                        check_generated(target.definition, *column)?;
+                        target.check_generated(*column)?;
                     }
                 }
                 *parameters = tried;
@@ -170,10 +211,14 @@ fn rows(
             Err(error) => return Err(error),
         }
     }
-    let mut source = source.clone();
+    let (mut source, mut target) = (source.clone(), target);
+    let mut defaulted = Vec::new();
     if let SetExpr::Values(values) = &mut *source.body {
-        for row in &mut values.rows {
-            as_columns(&target, &mut row.content);
+        let mut rows: Vec<&mut Vec<Expr>> =
+            values.rows.iter_mut().map(|row| &mut row.content).collect();
+        defaulted = without_defaults(&mut target, &mut rows);
+        for row in rows {
+            as_columns(&target, row);
         }
     }
     let query = QueryPlan::new(planner, source, parameters).map_err(|error| match beyond {
@@ -181,10 +226,42 @@ fn rows(
         Some(beyond) if error.state == state::FEATURE_NOT_SUPPORTED => beyond,
         _ => error,
     })?;
-    target.check_count(query.columns.len())?;
-    let given = target.columns.iter().take(query.columns.len());
-    given.copied().try_for_each(|column| check_generated(target.definition, column))?;
-    Ok(InsertRows::Found { columns: target.columns, query: Arc::new(query) })
+    let count = query.columns.len() - defaulted.len();
+    target.check_count(count)?;
+    target.columns.truncate(count);
+    target.columns.iter().copied().try_for_each(|column| target.check_generated(column))?;
+    let taken = |column: &usize| Ok((!target.is_overridden(*column)?).then_some(*column));
+    let columns = target.columns.iter().map(taken).collect::<Result<_>>()?;
+    Ok(InsertRows::Found { columns, defaulted, query: Arc::new(query) })
+}
+
+/// VALUES without DEFAULT, which no query has. A column that each row leaves to its default is none of the target; behind
+/// the others stands, for each column that is returned, whether a row leaves it to its default.
+fn without_defaults(target: &mut Target<'_>, rows: &mut [&mut Vec<Expr>]) -> Vec<usize> {
+    let count = rows.first().map_or(0, |row| row.len());
+    let mut defaulted = Vec::new();
+    for at in (0..count).rev() {
+        let is_default: Vec<bool> = rows.iter().map(|row| operand::is_default(&row[at])).collect();
+        if !is_default.contains(&true) {
+            continue;
+        }
+        let column = target.columns[at];
+        let is_in_all = !is_default.contains(&false);
+        // A column at least stands in each row.
+        if is_in_all && rows.first().is_some_and(|row| row.len() > 1) {
+            target.columns.remove(at);
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            continue;
+        }
+        for (row, is_default) in rows.iter_mut().zip(is_default) {
+            if is_default {
+                row[at] = Expr::value(Value::Null);
+            }
+            row.push(Expr::value(Value::Boolean(is_default)));
+        }
+        defaulted.push(column);
+    }
+    defaulted
 }
 
 /// Gives what stands in the place of one column of several rows one type: texts in quotes that of the column. Arrays of
@@ -217,13 +294,13 @@ fn as_columns(target: &Target<'_>, values: &mut [Expr]) {
 }
 
 /// Positions of the columns that values are given for.
-fn target_columns(changed: &Changed, statement: &Insert) -> Result<Vec<usize>> {
+fn target_columns(changed: &Changed, named: &[ObjectName]) -> Result<Vec<usize>> {
     let definition = &changed.definition;
-    if statement.columns.is_empty() {
+    if named.is_empty() {
         return Ok(changed.shown());
     }
-    let mut columns = Vec::with_capacity(statement.columns.len());
-    for name in &statement.columns {
+    let mut columns = Vec::with_capacity(named.len());
+    for name in named {
         let column = plan::target_column(definition, name)?;
         if columns.contains(&column) {
             return Err(plan::given_twice(definition, column).at(names::span(name)));
@@ -246,7 +323,7 @@ fn check_generated(table: &TableDefinition, column: usize) -> Result<()> {
         return Err(error.with_detail(format!("Column \"{name}\" is a generated column.")));
     }
     let detail = format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.");
-    Err(error.with_detail(detail).with_hint("Leave it out, or define it as GENERATED BY DEFAULT."))
+    Err(error.with_detail(detail).with_hint("Use OVERRIDING SYSTEM VALUE to override."))
 }
 
 fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Result<Vec<Operand>> {

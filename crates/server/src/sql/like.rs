@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy, Table};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Table};
 use sqlparser::ast::{self, ColumnDef};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -17,6 +17,7 @@ use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::sequence::SequenceOptions;
 use super::{Planner, names, plan};
+use crate::catalog::is_identity;
 use crate::error::{Result, SqlError, state};
 use crate::{comments, schemas};
 
@@ -221,7 +222,7 @@ impl Taken {
         if !own.nullable {
             column = column.not_null();
         }
-        let is_identity = matches!(own.default, DefaultValue::Key(KeyStrategy::Identity { .. }));
+        let is_identity = is_identity(own);
         match sequence_of(planner, table, at) {
             // An identity that is more than a counter.
             Some(options) if own.is_always_generated && self.identity => {

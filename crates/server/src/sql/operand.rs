@@ -133,6 +133,12 @@ impl Bound {
     }
 }
 
+/// Whether an expression is the word DEFAULT.
+pub(super) fn is_default(expression: &Expr) -> bool {
+    matches!(expression, Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
+}
+
 impl Operand {
     /// Reads an expression that stands where a value of `target` is wanted.
     pub(crate) fn new(
@@ -142,11 +148,7 @@ impl Operand {
     ) -> Result<Operand> {
         match expression {
             Expr::Nested(inner) => Operand::new(inner, target, parameters),
-            Expr::Identifier(name)
-                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") =>
-            {
-                Ok(Operand::Default)
-            }
+            expression if is_default(expression) => Ok(Operand::Default),
             Expr::Value(value) => match &value.value {
                 ast::Value::Placeholder(name) => {
                     Ok(Operand::Parameter(parameters.note(name, target)?, target))

@@ -16,8 +16,8 @@ use super::storage::{self, StorageStatement};
 use super::view::AlterView;
 use super::view::materialized::{self, RefreshStatement};
 use super::{
-    conflict_words, frame_words, like, limit_words, locking_words, order_words, schema_elements,
-    sequence, subscript_words, unique_words, user, variadic_words,
+    conflict_words, frame_words, like, limit_words, locking_words, order_words, overriding_words,
+    schema_elements, sequence, subscript_words, unique_words, user, variadic_words,
 };
 use crate::error::{Result, SqlError};
 
@@ -80,6 +80,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         subscript_words::spell(tokens, start..tokens.len() - behind);
         locking_words::spell(tokens, start..tokens.len() - behind);
         conflict_words::spell(tokens, start..tokens.len() - behind);
+        overriding_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
         let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
         let leading: Vec<usize> = (start..end).filter(is_word).take(LEADING_WORDS).collect();
@@ -383,7 +384,7 @@ fn set_schema(tokens: &[TokenWithSpan], statement: &Range<usize>) -> Option<[usi
 }
 
 /// In lower case; a name in quotes is none of the words that are looked for.
-fn word(token: &TokenWithSpan) -> String {
+pub(super) fn word(token: &TokenWithSpan) -> String {
     token.token.to_string().to_lowercase()
 }
 

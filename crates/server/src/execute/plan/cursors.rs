@@ -37,7 +37,7 @@ impl CursorPlan {
                 Ok(Answer::Declared(Declared {
                     name: declared.name.clone(),
                     rows,
-                    is_scroll: declared.is_scroll,
+                    scroll: declared.scroll,
                     is_held: declared.is_held,
                 }))
             }
