@@ -42,23 +42,10 @@ pub(crate) fn is_surely_empty(body: &SetExpr, relations: &dyn Relations) -> bool
         }
         SetExpr::Select(select) => {
             let has_nothing = |from: &TableWithJoins| has_nothing(from, relations);
-            !aggregates(select) && (select.from.iter().any(has_nothing) || asks_of_identity(select))
+            !aggregates(select) && select.from.iter().any(has_nothing)
         }
         _ => false,
     }
-}
-
-/// Whether it looks for the options of an identity by the column of an outer query, as tools do, which cannot be
-/// computed here for each row: options are told by `pg_sequence` itself.
-fn asks_of_identity(select: &Select) -> bool {
-    let is_of_sequences = |from: &TableWithJoins| {
-        from.joins.is_empty() && from.relation.to_string().to_lowercase().ends_with("pg_sequence")
-    };
-    let is_of_column = || {
-        let condition = select.selection.as_ref().map(ToString::to_string);
-        condition.is_some_and(|condition| condition.contains("attidentity"))
-    };
-    matches!(select.from.as_slice(), [from] if is_of_sequences(from)) && is_of_column()
 }
 
 /// An item of FROM, with what is joined to it.

@@ -31,9 +31,9 @@ fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
             vec![oid(object), oid(class), Value::Int32(number), text.clone().into()]
         };
         let whole = names::table_oid(table);
-        // A column's number here is its place.
-        let columns = (0..table.definition().columns().len()).filter_map(|column| {
-            let number = i32::try_from(column + 1).ok()?;
+        let definition = table.definition();
+        let columns = definition.shown_columns().filter_map(|column| {
+            let number = names::column_number(definition, column).into();
             let text = text(comments::place(table, Some(column)))?;
             Some(row((whole, names::PG_CLASS_OID, number), text))
         });
@@ -135,10 +135,9 @@ fn of_object(seen: &Seen, number: i64, class: Option<Option<i64>>) -> Option<Str
     })
 }
 
-/// The comment of a column by its place, from 1.
-fn of_column(seen: &Seen, table: i64, column: i64) -> Option<String> {
+/// The comment of a column by its number.
+fn of_column(seen: &Seen, table: i64, number: i64) -> Option<String> {
     let table = names::table_with(seen, table)?;
-    let column = usize::try_from(column).ok()?.checked_sub(1)?;
-    let is_there = column < table.definition().columns().len();
-    is_there.then(|| seen.comment(comments::place(&table, Some(column))).ok())?.flatten()
+    let column = names::column_with_number(table.definition(), number)?;
+    seen.comment(comments::place(&table, Some(column))).ok()?
 }

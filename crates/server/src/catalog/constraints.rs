@@ -39,9 +39,9 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
 
 fn foreign_key(key: &foreign_keys::Key) -> Row {
     let yes = Value::Boolean(true);
-    let numbers = |columns: Vec<usize>| -> Value<'static> {
-        let numbers: Vec<String> = columns.iter().map(|column| (column + 1).to_string()).collect();
-        format!("{{{}}}", numbers.join(",")).into()
+    let numbers = |table: &Table, columns: Vec<usize>| -> Value<'static> {
+        let number = |column: &usize| names::column_number(table.definition(), *column).to_string();
+        format!("{{{}}}", columns.iter().map(number).collect::<Vec<_>>().join(",")).into()
     };
     vec![
         oid(key.number()),
@@ -60,8 +60,8 @@ fn foreign_key(key: &foreign_keys::Key) -> Row {
         foreign_keys::letter(key.definition.on_delete).into(),
         if key.definition.is_match_full { "f" } else { "s" }.into(),
         yes,
-        numbers(key.columns()),
-        numbers(key.referenced_columns()),
+        numbers(&key.table, key.columns()),
+        numbers(&key.referenced, key.referenced_columns()),
         Value::Null,
         oid(names::PG_CONSTRAINT_OID),
     ]
@@ -97,7 +97,8 @@ fn constraints(table: &Table) -> Vec<Row> {
     };
     let check = |check: &CheckConstraint| {
         let positions = check.columns.iter().filter_map(|it| definition.column_with_number(*it));
-        let numbers: Vec<String> = positions.map(|column| (column + 1).to_string()).collect();
+        let number = |column| names::column_number(definition, column).to_string();
+        let numbers: Vec<String> = positions.map(number).collect();
         row(
             names::constraint_oid(table, &check.name),
             check.name.clone(),
@@ -108,7 +109,7 @@ fn constraints(table: &Table) -> Vec<Row> {
     };
     let unique = |index: &Index| {
         let kind = if index.is_primary { "p" } else { "u" };
-        let numbers = index.numbers().join(",");
+        let numbers = index.numbers(definition).join(",");
         Some(row(index.constraint?, index.name.clone(), kind, index.number, numbers))
     };
     let indexes = indexes::all(table);

@@ -1,7 +1,8 @@
 //! Indexes as the catalogue shows them, primary keys among them: `pg_index`, `pg_indexes`, and their definitions.
 
 use onrush::{
-    DataType, IndexDefinition, Indexed, IndexedExpression, KeyOrder, Row, Table, Uniqueness, Value,
+    DataType, IndexDefinition, Indexed, IndexedExpression, KeyOrder, Row, Table, TableDefinition,
+    Uniqueness, Value,
 };
 
 use super::kinds::{BOOL, INT2, INT2_VECTOR, NAME, OID, OID_VECTOR, TEXT};
@@ -127,9 +128,9 @@ impl Key {
     }
 
     /// The column's number, or 0.
-    fn number(&self) -> String {
+    fn number(&self, table: &TableDefinition) -> String {
         match self {
-            Key::Column(position) => (position + 1).to_string(),
+            Key::Column(position) => names::column_number(table, *position).to_string(),
             Key::Expression(..) => "0".to_owned(),
         }
     }
@@ -222,9 +223,9 @@ impl Index {
         self.keys.iter().filter_map(column).collect()
     }
 
-    /// Positions of the indexed columns, from 1.
-    pub(super) fn numbers(&self) -> Vec<String> {
-        self.keys.iter().map(|(key, _)| key.number()).collect()
+    /// The numbers of the indexed columns.
+    pub(super) fn numbers(&self, table: &TableDefinition) -> Vec<String> {
+        self.keys.iter().map(|(key, _)| key.number(table)).collect()
     }
 
     /// What `pg_get_indexdef` shows.
@@ -290,7 +291,7 @@ pub(super) fn column_name(table: &Table, position: usize) -> String {
 fn row(table: &Table, index: &Index) -> Row {
     let count = |columns: usize| Value::Int16(i16::try_from(columns).unwrap_or(i16::MAX));
     let array = |each: Vec<String>| Value::from(format!("{{{}}}", each.join(",")));
-    let numbers = index.all_keys().iter().map(Key::number).collect();
+    let numbers = index.all_keys().iter().map(|key| key.number(table.definition())).collect();
     let expression = |(key, _): &(Key, KeyOrder)| match key {
         Key::Expression(kept, _) => Some(expression_as_shown(table.definition(), kept, false)),
         Key::Column(_) => None,

@@ -313,6 +313,17 @@ fn plain(data_type: DataType) -> String {
     values::type_name(data_type).split('(').next().unwrap_or_default().to_owned()
 }
 
+/// The number of a column, from 1, among those that SQL shows.
+pub(super) fn column_number(table: &TableDefinition, position: usize) -> i16 {
+    let before = table.shown_columns().take_while(|column| *column < position).count();
+    i16::try_from(before + 1).unwrap_or(i16::MAX)
+}
+
+/// The column with a number.
+pub(super) fn column_with_number(table: &TableDefinition, number: i64) -> Option<usize> {
+    table.shown_columns().nth(usize::try_from(number).ok()?.checked_sub(1)?)
+}
+
 /// Whether the column is an identity.
 pub(crate) fn is_identity(column: &ColumnDefinition) -> bool {
     matches!(column.default, DefaultValue::Key(KeyStrategy::Identity { .. }))

@@ -249,9 +249,9 @@ fn on_column(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
         }
         Value::Text(_) => Ok(Some(asked.has(&wanted, &table))),
         _ => {
-            let place = number(given, 1).and_then(|place| usize::try_from(place).ok());
-            let is_there = place.is_some_and(|place| (1..=columns.len()).contains(&place));
-            Ok(is_there.then(|| asked.has(&wanted, &table)))
+            let column = number(given, 1)
+                .and_then(|number| names::column_with_number(table.definition(), number));
+            Ok(column.map(|_| asked.has(&wanted, &table)))
         }
     }
 }

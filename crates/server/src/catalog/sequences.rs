@@ -201,13 +201,14 @@ fn last_value(client: &Client, source: &ValueSource) -> Value<'static> {
 
 /// A sequence on the column that owns it, and a default on the sequence that it uses.
 fn dependencies(seen: &Seen) -> Vec<Row> {
-    let row =
-        |[class, object]: [u32; 2], [on_class, on]: [u32; 2], column: usize, kind: &'static str| {
-            let column = i32::try_from(column).unwrap_or(i32::MAX);
-            let (class, object) = (oid(class), oid(object));
-            let (on_class, on) = (oid(on_class), oid(on));
-            vec![class, object, Value::Int32(0), on_class, on, Value::Int32(column), kind.into()]
-        };
+    let row = |[class, object]: [u32; 2],
+               [on_class, on]: [u32; 2],
+               column: i16,
+               kind: &'static str| {
+        let (class, object) = (oid(class), oid(object));
+        let (on_class, on) = (oid(on_class), oid(on));
+        vec![class, object, Value::Int32(0), on_class, on, Value::Int32(column.into()), kind.into()]
+    };
     let mut rows = Vec::new();
     let tables = seen.tables();
     for Shown { number, sequence: definition, source, .. } in all(seen) {
@@ -217,7 +218,8 @@ fn dependencies(seen: &Seen) -> Vec<Row> {
         {
             let on = [PG_CLASS_OID, names::table_oid(table)];
             let kind = if matches!(source, ValueSource::Identity(_)) { "i" } else { "a" };
-            rows.push(row([PG_CLASS_OID, number], on, at + 1, kind));
+            let column = names::column_number(table.definition(), at);
+            rows.push(row([PG_CLASS_OID, number], on, column, kind));
         }
         let ValueSource::Sequence(sequence) = source else { continue };
         for table in &tables {

@@ -334,7 +334,7 @@ fn defaults(seen: &Seen, table: &Table) -> Vec<Row> {
         let default = names::default_of(seen, &definition.columns()[position])
             .or_else(|| names::generated_as(definition, position))?;
         let own = names::table_oid(table);
-        let number = i16::try_from(position + 1).unwrap_or(i16::MAX);
+        let number = names::column_number(definition, position);
         Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])
     };
     definition.shown_columns().filter_map(row).collect()
