@@ -153,7 +153,7 @@ impl ExprPlanner for Comparisons {
             numerics::adopt_constant(&mut expr.right, &left, schema);
         }
         operands::adopt_constants(&mut expr, schema)?;
-        if let Some(planned) = operands::of_arrays(&expr, schema) {
+        if let Some(planned) = operands::of_arrays(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
         intervals::planned(expr, schema)

@@ -1,6 +1,7 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
 mod all_matches;
+mod array_sets;
 mod arrays;
 mod averages;
 mod bytes;
@@ -61,6 +62,7 @@ use onrush::{DataType, Value};
 use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
+pub(crate) use array_sets::{ARRAY_CONTAINS, ARRAYS_OVERLAP};
 pub(crate) use averages::{decimal_sum, numeric_average};
 pub(crate) use bytes::escaped;
 pub(crate) use casts::CheckedCasts;
@@ -115,6 +117,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all = session::all();
     all.extend(uuid::all());
     all.extend(arrays::all());
+    all.extend(array_sets::all());
     all.extend(json::all());
     all.extend(json_changes::all());
     all.extend(json_objects::all());

@@ -37,6 +37,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         }),
         TypedFunction::new(LOGARITHM, float, logarithm),
         TypedFunction::new("power", float, power),
+        TypedFunction::new("exp", float, exponential),
         TypedFunction::new("pow", float, power),
         TypedFunction::new("gcd", divided_alike, gcd),
         TypedFunction::new("lcm", divided_alike, lcm),
@@ -236,11 +237,22 @@ fn power(given: &Given<'_>) -> Result<Value<'static>> {
     }
     let made = number.powf(exponent);
     let are_finite = number.is_finite() && exponent.is_finite();
+    in_range(made, are_finite, number == 0.0)
+}
+
+fn exponential(given: &Given<'_>) -> Result<Value<'static>> {
+    let [exponent] = given.values else { return Err(not_a_number()) };
+    let exponent = float(exponent)?;
+    in_range(exponent.exp(), exponent.is_finite(), false)
+}
+
+/// What is made of finite numbers is finite, and zero only where it may be.
+fn in_range(made: f64, are_finite: bool, may_be_zero: bool) -> Result<Value<'static>> {
     match made {
         _ if are_finite && made.is_infinite() => {
             Err(QueryError::refused("22003", "value out of range: overflow"))
         }
-        0.0 if are_finite && number != 0.0 => {
+        0.0 if are_finite && !may_be_zero => {
             Err(QueryError::refused("22003", "value out of range: underflow"))
         }
         _ => Ok(Value::Float64(made)),

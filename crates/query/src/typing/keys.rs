@@ -15,7 +15,9 @@ use datafusion::logical_expr::{
 
 use super::numerics;
 use crate::error::QueryError;
-use crate::functions::{NUMERIC_KEY, has_numeric, is_cast_to_any, key_of, keyed};
+use crate::functions::{
+    ARRAY_CONTAINS, ARRAYS_OVERLAP, NUMERIC_KEY, has_numeric, is_cast_to_any, key_of, keyed,
+};
 use crate::numeric::{self, is_numeric};
 
 /// An expression that compares, by keys.
@@ -63,8 +65,8 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
             if matches!(
                 call.func.name(),
                 "array_has"
-                    | "array_has_any"
-                    | "array_has_all"
+                    | ARRAY_CONTAINS
+                    | ARRAYS_OVERLAP
                     | "array_position"
                     | "array_positions"
             ) =>

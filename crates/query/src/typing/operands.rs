@@ -2,7 +2,6 @@
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions_nested::expr_fn::{array_has_all, array_has_any};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
@@ -10,8 +9,8 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::call;
 use crate::functions::{
-    FOUND_BY_PATTERN, LIBRARY_PATTERN, SIMILAR_PATTERN, goes_back, library_pattern, named,
-    read_interval,
+    ARRAY_CONTAINS, ARRAYS_OVERLAP, FOUND_BY_PATTERN, LIBRARY_PATTERN, SIMILAR_PATTERN, goes_back,
+    library_pattern, named, read_interval,
 };
 use crate::numeric::is_numeric;
 
@@ -142,17 +141,18 @@ pub(super) fn adopt_constants(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Re
 }
 
 /// What two arrays have in common; none of anything else.
-pub(super) fn of_arrays(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn of_arrays(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     let RawBinaryExpr { op, left, right } = expr;
     let is_array = |side: &Expr| matches!(side.get_type(schema), Ok(ArrowType::List(_)));
     let are_arrays = is_array(left) && is_array(right);
     let (left, right) = (left.clone(), right.clone());
-    match op {
-        BinaryOperator::PGOverlap => Some(array_has_any(left, right)),
-        BinaryOperator::AtArrow if are_arrays => Some(array_has_all(left, right)),
-        BinaryOperator::ArrowAt if are_arrays => Some(array_has_all(right, left)),
-        _ => None,
-    }
+    let (function, given) = match op {
+        BinaryOperator::PGOverlap => (ARRAYS_OVERLAP, vec![left, right]),
+        BinaryOperator::AtArrow if are_arrays => (ARRAY_CONTAINS, vec![left, right]),
+        BinaryOperator::ArrowAt if are_arrays => (ARRAY_CONTAINS, vec![right, left]),
+        _ => return Ok(None),
+    };
+    Ok(Some(call(named(function)?, given)))
 }
 
 fn is_in_quotes(expression: &Expr) -> bool {
