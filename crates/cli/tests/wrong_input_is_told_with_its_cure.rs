@@ -77,7 +77,7 @@ fn what_makes_no_sense() {
         &["other", "id"],
     );
     for (column, words) in [
-        ("id varchar(9000)", ["varchar(9000)", "1 to 8000"]),
+        ("id varchar(10485761)", ["varchar(10485761)", "1 to 10485760"]),
         ("id char(0)", ["char(0)", "1 to 8000"]),
         ("id decimal(2000,2)", ["decimal(2000,2)", "precision is 1 to 1000"]),
     ] {

@@ -31,7 +31,7 @@ use datafusion::sql::sqlparser::ast::{
 use onrush::{DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::numeric_call;
+use crate::functions::{ARRAY_CONTAINS, named, numeric_call};
 use crate::numeric;
 use crate::text::read_text;
 use crate::types::{ColumnType, column_type, planned_field};
@@ -343,8 +343,8 @@ fn as_read(number: i64) -> ScalarValue {
 }
 
 /// `count(*)` in the words by which DataFusion knows it again.
-fn count_rows(function: &str, arguments: &mut [Expr]) {
-    if let ("count", [Expr::Literal(one, _)]) = (function, arguments)
+fn as_count_of_rows(arguments: &mut [Expr]) {
+    if let [Expr::Literal(one, _)] = arguments
         && *one == ScalarValue::Int32(Some(1))
     {
         *one = COUNT_STAR_EXPANSION;
@@ -357,11 +357,20 @@ fn rewrite(
     told: &Told,
     is_limit: bool,
 ) -> Result<Transformed<Expr>> {
-    if let Expr::WindowFunction(window) = &mut expression {
-        count_rows(&window.fun.name().to_owned(), &mut window.params.args);
+    if let Expr::ScalarFunction(call) = &mut expression
+        && call.func.name() == "array_has_all"
+    {
+        call.func = named(ARRAY_CONTAINS)?;
+    }
+    if let Expr::WindowFunction(window) = &mut expression
+        && window.fun.name() == "count"
+    {
+        as_count_of_rows(&mut window.params.args);
     }
     if let Expr::AggregateFunction(aggregate) = &mut expression {
-        count_rows(&aggregate.func.name().to_owned(), &mut aggregate.params.args);
+        if aggregate.func.name() == "count" {
+            as_count_of_rows(&mut aggregate.params.args);
+        }
         let sorts = aggregate.params.order_by.iter_mut();
         intervals::as_spans(sorts.map(|sort| &mut sort.expr), schema);
     }

@@ -265,6 +265,12 @@ impl LeafRows {
         self.live_bytes() + bytes <= space(self.len() + 1)
     }
 
+    /// Whether it fits once the entry at `index` is gone and the dead bytes are squeezed out.
+    pub(crate) fn fits_in_place_of(&self, index: usize, bytes: usize) -> bool {
+        let Entry { key, value, .. } = self.entry(index);
+        self.live_bytes() - Entry::bytes(key, value) + bytes <= space(self.len())
+    }
+
     #[inline]
     fn chunk_at(index: usize) -> usize {
         LEAF_BYTES - (index / CHUNK + 1) * CHUNK_BYTES

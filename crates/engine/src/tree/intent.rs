@@ -21,7 +21,7 @@ use onrush_log::Lsn;
 use super::Trees;
 use super::own_versions::OwnValue;
 use super::write::Placing;
-use super::{Blocked, Refusal, Seat, Tree};
+use super::{Blocked, Refusal, SPARE_FRAMES, Seat, Tree};
 use crate::fault::{Fault, panic_if_planted, planted};
 use crate::node::fence::head;
 use crate::node::leaf::{Entry, Found, LeafRows, Owner, Stamp};
@@ -223,7 +223,21 @@ impl Placing<'_> {
         self.make_dirty(seat)?;
         let stamp = Stamp::intent(owner, value.is_none());
         let value = value.unwrap_or(&[]);
-        self.make_space(seat, key, Entry::bytes(key, value))?;
+        let bytes = Entry::bytes(key, value);
+        // A row and two intents of its key may be more than a leaf holds, and no split parts them.
+        if let Some(index) = self.find(tree, seat, key)?.intent
+            && !self.rows().fits(bytes)
+            && self.rows().fits_in_place_of(index, bytes)
+        {
+            if seat.spares.len() < SPARE_FRAMES {
+                return Err(Blocked::Spares);
+            }
+            self.rows().remove(index);
+            self.rows().compact(&mut seat.spares[0]);
+            self.rows().append(stamp, key, value);
+            return Ok(());
+        }
+        self.make_space(seat, key, bytes)?;
         // Making space may have moved it.
         if let Some(index) = self.find(tree, seat, key)?.intent {
             if self.rows().overwrite(index, stamp, value) {
