@@ -76,7 +76,7 @@ fn of_one_table_with_its_long_values() {
     let rows = sample(&disk, Left::Dropped);
     let engine = options();
     let tables = vec!["articles".to_owned()];
-    let options = RepairOptions { engine, tables, ..RepairOptions::default() };
+    let options = RepairOptions { engine, tables };
     let report = common::repair_with(&disk, &options).unwrap();
     assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
     assert!(common::repaired_rows(&disk)["articles"] == rows);

@@ -235,8 +235,8 @@ fn rows(
     Ok(InsertRows::Found { columns, defaulted, query: Arc::new(query) })
 }
 
-/// VALUES without DEFAULT, which no query has. A column that each row leaves to its default is none of the target; behind
-/// the others stands, for each column that is returned, whether a row leaves it to its default.
+/// VALUES without DEFAULT, which no query has. A column that each row leaves to its default is none of the target;
+/// behind the others stands, for each column that is returned, whether a row leaves it to its default.
 fn without_defaults(target: &mut Target<'_>, rows: &mut [&mut Vec<Expr>]) -> Vec<usize> {
     let count = rows.first().map_or(0, |row| row.len());
     let mut defaulted = Vec::new();
