@@ -47,8 +47,8 @@
 //! ```
 //!
 //! A *whole* row has nothing elsewhere: rows are whole when they are encoded, and when they are read. What is stored
-//! has its longest columns [elsewhere](Schema::move_out), so that key and row fit into a leaf. A wide row has no elided
-//! form.
+//! has its longest columns [elsewhere](crate::Schema::move_out), so that key and row fit into a leaf. A wide row has no
+//! elided form.
 
 mod decode;
 mod elide;
