@@ -31,15 +31,26 @@ pub(super) fn compare(
     only: Option<&str>,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let is_wanted = |entry: &Arc<TableEntry>| {
-        entry.is_indexed() && only.is_none_or(|only| entry.name() == only)
-    };
-    for entry in database.engine().catalog.all().into_iter().filter(is_wanted) {
-        let table = handle(database, &entry);
-        match compare_table(database, snapshot, guest, &table) {
-            Ok(findings) => report.findings.extend(findings),
-            // It was altered, emptied or dropped meanwhile.
-            Err(Error::TableChanged { .. }) => {}
+    for_each_table(database, only, TableEntry::is_indexed, |table| {
+        report.findings.extend(compare_table(database, snapshot, guest, table)?);
+        Ok(())
+    })
+}
+
+/// Visits the tables that are wanted: all, or that of one name. One that is altered, emptied or dropped meanwhile is
+/// left.
+pub(super) fn for_each_table(
+    database: &Database,
+    only: Option<&str>,
+    is_wanted: impl Fn(&TableEntry) -> bool,
+    mut visit: impl FnMut(&Table) -> Result<()>,
+) -> Result<()> {
+    for entry in database.engine().catalog.all() {
+        if !is_wanted(&entry) || only.is_some_and(|only| entry.name() != only) {
+            continue;
+        }
+        match visit(&handle(database, &entry)) {
+            Ok(()) | Err(Error::TableChanged { .. }) => {}
             Err(error) => return Err(error),
         }
     }

@@ -7,7 +7,6 @@
 //! Memory, only where they differ: the names of all values of the table.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use onrush_check::{CheckReport, Finding, Invariant};
 use onrush_types::long_values::PIECE_BYTES;
@@ -15,10 +14,10 @@ use onrush_types::{LongValue, StoredBytes, Uuid, Value};
 
 use super::compare::{Sum, key_hash, row_hash};
 use super::guest::Guest;
-use super::indexes::{NAMED_MAX, handle, visit_scan};
+use super::indexes::{NAMED_MAX, for_each_table, handle, visit_scan};
 use crate::catalog::{Table, TableEntry, piece_count, piece_key};
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::session::{ScanOptions, Snapshot};
 
 /// Looks at all tables, or at one, and adds what is wrong to the report. Whether nothing is.
@@ -30,18 +29,10 @@ pub(super) fn compare(
     report: &mut CheckReport,
 ) -> Result<bool> {
     let before = report.findings.len();
-    let is_wanted = |entry: &Arc<TableEntry>| {
-        entry.has_long_values() && only.is_none_or(|only| entry.name() == only)
-    };
-    for entry in database.engine().catalog.all().into_iter().filter(is_wanted) {
-        let table = handle(database, &entry);
-        match compare_table(database, snapshot, guest, &table) {
-            Ok(finding) => report.findings.extend(finding),
-            // It was altered, emptied or dropped meanwhile.
-            Err(Error::TableChanged { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    for_each_table(database, only, TableEntry::has_long_values, |table| {
+        report.findings.extend(compare_table(database, snapshot, guest, table)?);
+        Ok(())
+    })?;
     Ok(report.findings.len() == before)
 }
 

@@ -74,11 +74,10 @@ impl Transaction<'_> {
 
     /// What is at `key` as it is stored: the own change, else what the snapshot has.
     fn look_stored(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
-        if let Some(write) = self.writes.get(&(table.entry.object()?, key.to_vec())) {
-            let look = Look { is_there: write.value.is_some(), lsn: None };
-            return Ok((look, write.value.clone().unwrap_or_default()));
+        match self.writes.look(&(table.entry.object()?, key.to_vec())) {
+            Some(own) => Ok(own),
+            None => self.seen(table, key),
         }
-        self.seen(table, key)
     }
 
     /// Writes the encoded row, which is a wide one or takes the place of a wide one, and the pieces of its values.

@@ -491,9 +491,7 @@ impl<'s> Transaction<'s> {
     /// What is at `key`, and its value bytes: the own change, else what the snapshot has.
     pub(super) fn look(&mut self, table: &Table, key: &[u8]) -> Result<(Look, Vec<u8>)> {
         table.check_database(self.session.worker.engine.database_id)?;
-        if let Some(write) = self.writes.get(&(table.entry.object()?, key.to_vec())) {
-            let look = Look { is_there: write.value.is_some(), lsn: None };
-            let value = write.value.clone().unwrap_or_default();
+        if let Some((look, value)) = self.writes.look(&(table.entry.object()?, key.to_vec())) {
             return Ok((look, self.whole(table, value)?));
         }
         let (look, value) = self.seen(table, key)?;

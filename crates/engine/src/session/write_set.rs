@@ -14,6 +14,7 @@ use onrush_log::Lsn;
 use super::row_record::framed_row;
 use crate::catalog::Table;
 use crate::logging::RecordKind;
+use crate::tree::Look;
 use crate::units::ObjectId;
 
 /// One row of the write set.
@@ -79,6 +80,13 @@ type Generation = (Option<u64>, Writes);
 impl WriteSet {
     pub(super) fn get(&self, at: &RowKey) -> Option<&Write> {
         self.writes.get(at)
+    }
+
+    /// What the transaction itself has put there, as it is stored; none where it has changed nothing.
+    pub(super) fn look(&self, at: &RowKey) -> Option<(Look, Vec<u8>)> {
+        let value = &self.get(at)?.value;
+        let look = Look { is_there: value.is_some(), lsn: None };
+        Some((look, value.clone().unwrap_or_default()))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&RowKey, &Write)> {
