@@ -52,6 +52,7 @@ impl World {
             return Ok(());
         }
         let live = &self.tables[table];
+        let Some(mut expected) = live.definition() else { return Ok(()) };
         let name = live.name().to_owned();
         let (base, handle) = (live.plan.name.clone(), live.handle.clone());
         let changes = self.some_changes(handle.definition(), &base);
@@ -59,7 +60,6 @@ impl World {
         if changes.is_empty() {
             return Ok(());
         }
-        let mut expected = self.tables[table].definition();
         for change in &changes {
             expected = match expected.altered(change, 0) {
                 Ok(expected) => expected,
@@ -86,7 +86,12 @@ impl World {
         }
         let handle = outcome.as_ref().ok().cloned();
         let done = self.finish_definition("alter", begun_at, effect, outcome.map(|_| ()))?;
+        let failed = handle.is_none();
         self.tables[table].alter(&expected, handle);
+        // It looks for rows before it takes a version and after, and the disk may have failed either time.
+        if failed && needs_none {
+            self.tables[table].forget_version();
+        }
         if done {
             self.follow_name(&name, &new);
         }
@@ -148,8 +153,9 @@ impl World {
     fn rename(&mut self, from: &str, to: &str) -> Checked<bool> {
         let known = self.tables.iter().position(|table| table.name() == from);
         let Some(table) = known else { return Ok(false) };
+        let Some(definition) = self.tables[table].definition() else { return Ok(false) };
         let change = TableChange::Rename { to: to.to_owned() };
-        let expected = match self.tables[table].definition().altered(&change, 0) {
+        let expected = match definition.altered(&change, 0) {
             Ok(expected) => expected,
             Err(error) => violation!("{error}"),
         };

@@ -15,7 +15,7 @@ impl World {
     pub(super) fn refill(&mut self) -> Checked<()> {
         let Some(table) = self.some_table() else { return Ok(()) };
         let live = &self.tables[table];
-        if live.is_generated() || !live.definition().is_logged() || self.in_visit {
+        if live.is_generated() || !live.handle.definition().is_logged() || self.in_visit {
             return Ok(());
         }
         self.snapshots.clear();

@@ -19,8 +19,8 @@ pub struct LiveTable {
     pub(crate) plan: TablePlan,
     pub(crate) handle: Table,
     /// The latest version that the engine gave its definition: one that was refused at the end is not
-    /// given again while the database is open.
-    version: u16,
+    /// given again while the database is open. None when a change failed where it may have taken a version or not.
+    version: Option<u16>,
     next: i64,
     runs: [i64; 4],
 }
@@ -30,15 +30,20 @@ impl LiveTable {
         self.handle.name()
     }
 
-    /// Its definition, to be altered from.
-    pub(super) fn definition(&self) -> TableDefinition {
+    /// Its definition, to be altered from, if it is known which version the next one gets.
+    pub(super) fn definition(&self) -> Option<TableDefinition> {
         let definition = TableDefinition::clone(self.handle.definition());
-        definition.with_long_values(None).raised_to(self.version)
+        Some(definition.with_long_values(None).raised_to(self.version?))
+    }
+
+    /// Of a change that failed before or after it took a version.
+    pub(super) fn forget_version(&mut self) {
+        self.version = None;
     }
 
     /// Goes on with the altered table, or without it when it was refused.
     pub(super) fn alter(&mut self, altered: &TableDefinition, done: Option<Table>) {
-        self.version = altered.version();
+        self.version = Some(altered.version());
         if let Some(handle) = done {
             self.handle = handle;
         }
@@ -71,7 +76,7 @@ impl World {
             // Above every key that a run can have reached.
             let next = 1 + 100_000 * i64::try_from(self.random.below(1000)).unwrap_or(0);
             let runs = [0, 1, 2, 3].map(|run| (run << 40) + next);
-            let version = handle.definition().version();
+            let version = Some(handle.definition().version());
             self.tables.push(LiveTable { plan, handle, version, next, runs });
         }
     }
