@@ -98,6 +98,22 @@ fn tables_that_are_not_logged_are_sound_and_empty() {
 }
 
 /// A table for each thing that a definition may say, beside types of columns.
+/// Checks the disk while an index is being built.
+struct LooksAtDisk {
+    disk: MemoryDisk,
+    database: onrush::Database,
+}
+
+impl onrush::Waiting for LooksAtDisk {
+    fn is_interrupted(&self) -> bool {
+        let table = self.database.table("boxes").unwrap();
+        assert!(table.definition().indexes().iter().any(|index| index.is_building));
+        self.database.checkpoint().unwrap();
+        assert_eq!(check_disk(&MemoryDisk::copy(&self.disk)).findings, []);
+        false
+    }
+}
+
 #[test]
 fn every_kind_of_definition_is_known() {
     use onrush::expression::{Arithmetic, Expression};
@@ -157,6 +173,11 @@ fn every_kind_of_definition_is_known() {
     let boxes = database.create_index("boxes", &halves).unwrap();
     let row = [4i64.into(), onrush::Value::Default];
     database.session().unwrap().insert(&boxes, &row).unwrap();
+    let looked_at =
+        std::sync::Arc::new(LooksAtDisk { disk: disk.clone(), database: database.clone() });
+    let options = onrush::IndexBuildOptions { waiting: Some(looked_at), ..Default::default() };
+    database.build_index("boxes", &NewIndex::new("by_twice", ["twice"]), &options).unwrap();
+    drop(options);
     let amount = ColumnDefinition::new("amount", DataType::Numeric(None));
     let amounts = TableDefinition::builder("amounts").column(number("id").not_null());
     let amounts = amounts.column(amount).primary_key(["id"]).build().unwrap();

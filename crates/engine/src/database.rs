@@ -1,12 +1,15 @@
 //! An open database: tables, sessions, checkpoints, close. The one file that sees all layers.
-//! Creating and dropping tables: `database/define.rs`, altering them: `database/alter.rs`, statistics:
-//! `database/observe.rs`.
+//! Creating and dropping tables: `database/define.rs`, altering them: `database/alter.rs`, building indexes:
+//! `database/build.rs`, statistics: `database/observe.rs`.
 
 mod alter;
+mod build;
 mod define;
 mod foreign_key;
 mod index;
 mod observe;
+
+pub use build::IndexBuildOptions;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -204,7 +207,9 @@ impl Database {
         let folder = absolute(folder.as_ref())?;
         let sticky = Arc::new(StickyDisk::new(Arc::clone(&disk)));
         let (engine, locks, report) = recovery::open(sticky, &folder, options, progress)?;
-        Ok(Database::start(engine, disk, folder, locks, report))
+        let database = Database::start(engine, disk, folder, locks, report);
+        database.drop_unfinished_indexes()?;
+        Ok(database)
     }
 
     fn start(

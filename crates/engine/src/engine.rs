@@ -17,7 +17,7 @@ use crate::runtime::{Runtime, StopsWaiting};
 use crate::space::Space;
 use crate::status::{IntentResolver, TransactionStates};
 use crate::storage::{ImageWrites, Ranges, Storage};
-use crate::transaction::OpenChanges;
+use crate::transaction::{IndexBuilds, OpenChanges};
 use crate::tree::Trees;
 use crate::units::Epoch;
 
@@ -25,6 +25,7 @@ use crate::units::Epoch;
 pub(crate) struct Engine {
     store: Store,
     pub(crate) open_changes: OpenChanges,
+    pub(crate) index_builds: IndexBuilds,
 }
 
 impl Deref for Engine {
@@ -81,6 +82,7 @@ impl Engine {
         let runtime = Runtime::new(options, disk, database_id, recorders, admission, waiting);
         let storage = Storage::new(runtime, (image_writes, ranges), frames, space, epoch);
         let trees = Trees::new(storage, IntentResolver::new(transactions));
-        Engine { store: Store::new(Relations::new(trees)), open_changes }
+        let index_builds = IndexBuilds::default();
+        Engine { store: Store::new(Relations::new(trees)), open_changes, index_builds }
     }
 }

@@ -85,7 +85,7 @@ mod units;
 pub use catalog::{Table, Waiting};
 pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
 pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
-pub use database::Database;
+pub use database::{Database, IndexBuildOptions};
 pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, Error, KeyInWords, Result};
 #[cfg(feature = "planted-faults")]
@@ -118,6 +118,7 @@ pub use session::{
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 pub use status::RowLock;
+pub use transaction::{IndexBuildPhase, IndexBuildState};
 pub use tree::Direction;
 
 /// One row: a value for each column, in the order of the table's definition.

@@ -170,6 +170,10 @@ faults! {
     RedoneRemovalLost,
     /// A row that is changed leaves its old entry in an index.
     OldEntryKept,
+    /// A new row of a table with an index that is being built gets no entry in it.
+    BuiltIndexMissed,
+    /// A removal of an entry that an index which is being built has not got yet leaves no trace.
+    RemovalLeavesNoTrace,
     /// A row that is changed gets no new entry in an index.
     EntryLeftOut,
     /// A long value is stored without its first piece.

@@ -143,7 +143,7 @@ impl Open {
         for at in 0..self.tables.len() {
             let Written { schema, table: Some(_), rows, .. } = &self.tables[at] else { continue };
             let (definition, rows) = (Arc::clone(schema.definition()), *rows);
-            for index in definition.indexes() {
+            for index in definition.indexes().iter().filter(|index| !index.is_building) {
                 let new = NewIndex::again(index, &definition, &definition)?;
                 let unknown = || Error::UnknownIndex { name: index.name.clone() };
                 let table =

@@ -96,7 +96,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=13).contains(&format) {
+    if !(1..=14).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -125,7 +125,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=13, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=14, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -147,7 +147,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         }
     }
     let (indexes, entries_of) = match format {
-        6.. => indexes::read(&mut input, format >= 10, live)?,
+        6.. => indexes::read(&mut input, format, live)?,
         _ => (Vec::new(), None),
     };
     if format > 6 && !links::read(&mut input, live)? && format == 7 {
@@ -166,12 +166,13 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
             labels::read(&mut input)?;
         }
     }
-    let keeps_rows = format == 12 || format == 13 && is_view;
+    let keeps_rows = format == 12 || format >= 13 && is_view;
     if keeps_rows && !(is_view && matches!(input.u8().ok_or(SHORT)?, 1 | 2)) {
         return Err("which rows a view keeps is not known");
     }
     let long_values = match format {
-        13.. => Some(input.u32().ok_or(SHORT)?),
+        13 => Some(input.u32().ok_or(SHORT)?),
+        14.. => Some(input.u32().ok_or(SHORT)?).filter(|table| *table != 0),
         _ => None,
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());

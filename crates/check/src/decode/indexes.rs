@@ -42,13 +42,13 @@ pub(crate) struct EntriesOf {
     pub(crate) orders: Vec<KeyOrder>,
 }
 
-/// Reads both; `is_live` tells whether the table has a column of a number, `has_expressions` whether the format knows
-/// expressions.
+/// Reads both; `is_live` tells whether the table has a column of a number.
 pub(super) fn read(
     input: &mut Input<'_>,
-    has_expressions: bool,
+    format: u8,
     is_live: impl Fn(u16) -> bool,
 ) -> Read<(Vec<Index>, Option<EntriesOf>)> {
+    let has_expressions = format >= 10;
     let mut indexes: Vec<Index> = Vec::new();
     for _ in 0..input.u16().ok_or(SHORT)? {
         let name = read_name(input)?;
@@ -78,6 +78,10 @@ pub(super) fn read(
             if read_flag(input)? {
                 read_row_expression(input, &is_live)?;
             }
+        }
+        // Whether it is being built.
+        if format >= 14 {
+            read_flag(input)?;
         }
         let mut columns = Vec::new();
         for (is_expression, number) in keys {

@@ -30,6 +30,8 @@ pub(crate) struct Index {
     row_key_at: Option<usize>,
     /// Which rows have entries; none: all.
     predicate: Option<PreparedExpression>,
+    /// Whether rows may still lack their entries.
+    is_building: bool,
 }
 
 impl Index {
@@ -53,12 +55,27 @@ impl Index {
         let predicate = definition.predicate.as_ref();
         let predicate = predicate.map(|of| PreparedExpression::new(table, &of.form)).transpose()?;
         let expressions = expressions.into();
-        Ok(Index { entries, uniqueness, columns, sources, expressions, row_key_at, predicate })
+        let is_building = definition.is_building;
+        Ok(Index {
+            entries,
+            uniqueness,
+            columns,
+            sources,
+            expressions,
+            row_key_at,
+            predicate,
+            is_building,
+        })
     }
 
     /// Whether an entry with the same key may be another row's.
     pub(crate) fn is_unique(&self) -> bool {
         self.uniqueness != Uniqueness::NotUnique
+    }
+
+    /// Whether rows may still lack their entries: nobody finds rows by it.
+    pub(crate) fn is_building(&self) -> bool {
+        self.is_building
     }
 
     /// The primary key of the row that an entry is of.

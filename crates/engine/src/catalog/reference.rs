@@ -155,7 +155,8 @@ impl Search<'_> {
             return Search::PrimaryKey;
         }
         let is_fitting = |index: &&IndexDefinition| {
-            let numbers = index.column_numbers().filter(|_| index.is_plain()).unwrap_or_default();
+            let numbers = index.column_numbers().filter(|_| index.is_plain() && !index.is_building);
+            let numbers = numbers.unwrap_or_default();
             begins(&mut numbers.into_iter().filter_map(|number| table.column_with_number(number)))
         };
         let found = table.indexes().iter().enumerate().find(|(_, index)| is_fitting(index));

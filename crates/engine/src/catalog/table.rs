@@ -337,6 +337,19 @@ pub(crate) struct CatalogChange {
     pub(crate) new: Option<Arc<TableEntry>>,
 }
 
+impl CatalogChange {
+    /// The numbers of the entries of indexes that were being built before, and are whole.
+    pub(crate) fn built_indexes(&self) -> Vec<u32> {
+        let (Some(old), Some(new)) = (&self.old, &self.new) else { return Vec::new() };
+        let before = old.schema.definition().indexes();
+        let was_building =
+            |entries: u32| before.iter().any(|index| index.entries == entries && index.is_building);
+        let now = new.schema.definition().indexes().iter();
+        let built = now.filter(|index| !index.is_building && was_building(index.entries));
+        built.map(|index| index.entries).collect()
+    }
+}
+
 /// All tables, by name and by object.
 pub(crate) struct Catalog {
     tables: RwLock<Tables>,

@@ -121,7 +121,15 @@ impl Database {
         &self,
         define: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut session = Session::for_definitions(self.engine());
+        self.define_by(&mut Session::for_definitions(self.engine()), define)
+    }
+
+    /// The same, by a session.
+    pub(super) fn define_by<T>(
+        &self,
+        session: &mut Session,
+        define: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut transaction = session.begin()?;
         let defined = define(&mut transaction).inspect_err(|_| {
             // That a table is there, or is not, rests on who has made it so.

@@ -1,13 +1,13 @@
 //! Making, renaming and dropping indexes: each a transaction of its own, durable before it is told.
 
-use super::{Database, Table};
+use super::{Database, IndexBuildOptions, Table};
 use crate::error::Result;
 use crate::session::NewIndex;
 
 impl Database {
-    /// Makes an index of a table. Durable when this returns. Others read the table meanwhile, and wait to write to
-    /// it. Returns the table's new handle: whoever has one from before can no longer write by it and gets
-    /// [`TableChanged`](crate::Error::TableChanged).
+    /// Makes an index of a table. Durable when this returns. Others read the table meanwhile and write to it
+    /// ([`build_index`](Self::build_index)). Returns the table's new handle: whoever has one from before can no longer
+    /// write by it and gets [`TableChanged`](crate::Error::TableChanged).
     ///
     /// ```
     /// # use onrush::*;
@@ -33,7 +33,7 @@ impl Database {
     /// taken; [`UniqueViolated`](crate::Error::UniqueViolated) by the rows that there are; columns that are not there
     /// or have no order.
     pub fn create_index(&self, table: &str, index: &NewIndex) -> Result<Table> {
-        self.define(|transaction| transaction.create_index(table, index))
+        self.build_index(table, index, &IndexBuildOptions::default())
     }
 
     /// Drops an index. Durable when this returns, with the table's new handle.

@@ -1,10 +1,17 @@
 //! Several new rows of one table as one transaction: the quick way of
 //! [`Session::insert_many`](super::Session::insert_many).
 
+use onrush_log::Lsn;
 use onrush_types::EncodedRow;
 
+use super::worker::Worker;
+use crate::catalog::Table;
+use crate::error::Result;
 use crate::logging::{RecordKind, push_varint, row_header};
-use crate::tree::{GroupRow, GroupRows, Tree};
+use crate::tree::{
+    Blocked, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX, GroupRefusal, GroupRow, GroupRows, Hint,
+    Refusal, Tree, write_group,
+};
 use crate::units::ObjectId;
 
 /// The encoded rows of a batch. Kept by the session and used again, so that its buffers grow once.
@@ -119,5 +126,47 @@ impl GroupRows for BatchRows<'_> {
 
     fn bytes(&self) -> usize {
         self.batch.bytes.len()
+    }
+}
+
+impl Worker {
+    /// Inserts all rows with one record, and returns its end; none if their leaves cannot be latched
+    /// together or are never all in memory, or if slots lack for them again after some were made. Unless
+    /// there is an end nothing was written. Whoever shares the table is waited for by definitions, and so
+    /// must not wait for them.
+    pub(super) fn write_group(
+        &mut self,
+        table: &Table,
+        hint: &mut Option<Hint>,
+        rows: &impl GroupRows,
+        record: [&[u8]; 2],
+        is_shared: bool,
+    ) -> Result<std::result::Result<Option<Lsn>, Refusal>> {
+        let payload = record[0].len() + record[1].len();
+        self.take_spares_for(rows.leaves())?;
+        let (mut slots_lacked, mut tries) = (0, 0);
+        let outcome = self.inside_with_log_space(payload, |engine, seat| {
+            match is_shared {
+                true => table.entry.check_shared_version()?,
+                false => table.entry.check_version()?,
+            }
+            match write_group(engine, seat, hint, rows, record) {
+                Ok(written) => Ok(Some(written.end)),
+                Err(GroupRefusal::Refused(refusal)) => {
+                    let Refusal::Blocked(blocked) = &refusal else { return Err(refusal) };
+                    // On a full disk a checkpoint may free some slots and never enough for all leaves:
+                    // the next try, undone like this one, would find as many again. So it is with memory
+                    // where each leaf that is read takes the place of another of them. The general way
+                    // keeps what it has placed, so it gets on or finds the disk or the memory full.
+                    tries += 1;
+                    slots_lacked += usize::from(*blocked == Blocked::Slot);
+                    let gives_up = slots_lacked > GROUP_SLOTS_TRIES_MAX || tries > GROUP_TRIES_MAX;
+                    if gives_up { Ok(None) } else { Err(refusal) }
+                }
+                Err(GroupRefusal::NotThisWay) => Ok(None),
+            }
+        });
+        self.give_back_spares();
+        outcome
     }
 }

@@ -198,7 +198,7 @@ impl Transaction<'_> {
         own: Option<&OwnDefinitions>,
     ) -> Result<()> {
         let large = self.large.as_deref();
-        let lock_owner = self.lock_owner();
+        let (lock_owner, former_entries) = (self.lock_owner(), &self.former_entries);
         let place = |engine: &Engine, seat: &mut Seat<'_>, at: &RowKey, write: &Write| {
             let intent = Intent {
                 object: at.0,
@@ -206,6 +206,7 @@ impl Transaction<'_> {
                 value: write.value.as_deref(),
                 must_be_absent: write.must_be_absent,
                 unchanged_since: write.unchanged_since,
+                former_entry: former_entries.get(at).map(Vec::as_slice),
                 owner,
                 lock_owner,
             };

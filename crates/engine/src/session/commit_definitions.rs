@@ -151,6 +151,11 @@ impl Definitions {
             tree.begin_at(lsn);
             tree.take_over(engine, &worker.recorder, fresh);
         }
+        for change in &self.changes {
+            let built = change.built_indexes().into_iter();
+            let built = built.filter_map(|entries| engine.catalog.by_id(entries));
+            built.for_each(|entries| entries.tree.whole_from(lsn));
+        }
         engine.catalog.apply(&self.changes);
     }
 }

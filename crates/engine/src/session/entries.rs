@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use onrush_types::EncodedRow;
+use onrush_types::{EncodedRow, Schema};
 
 use super::row_record::{framed_row, row_body};
 use super::transaction::Transaction;
-use super::write_set::Write;
+use super::write_set::{RowKey, Write};
 use crate::Row;
 use crate::catalog::{Index, Table, TableEntry};
 use crate::error::{Error, Result};
@@ -26,6 +26,8 @@ pub(super) struct EntryChange {
     object: ObjectId,
     /// The key of an entry that goes.
     gone: Option<Vec<u8>>,
+    /// What the row had in a unique index that is being built: its key and the entry.
+    former: Option<(Vec<u8>, Vec<u8>)>,
     /// An entry that comes, and whether it takes the place of one with the same key.
     new: Option<(EncodedRow, bool)>,
 }
@@ -103,6 +105,9 @@ impl Transaction<'_> {
         let (before, after) = (encode(before)?, encode(after)?);
         let entries = Arc::clone(&index.entries);
         let object = entries.object()?;
+        let is_watched = index.is_building() && index.is_unique();
+        let former = before.as_ref().filter(|_| is_watched);
+        let former = former.map(|before| (before.key.clone(), before.row.clone()));
         let (gone, new) = match (before, after) {
             (Some(before), Some(after)) if before.key == after.key => {
                 if before.row == after.row {
@@ -118,7 +123,7 @@ impl Transaction<'_> {
         {
             self.check_unique(&self.handle(Arc::clone(&entries)), &new.key)?;
         }
-        Ok(Some(EntryChange { entries, object, gone, new }))
+        Ok(Some(EntryChange { entries, object, gone, former, new }))
     }
 
     /// Whether the key of a unique index is free, as far as the transaction can see.
@@ -136,12 +141,28 @@ impl Transaction<'_> {
         Err(self.session.unique_violated(entries, key))
     }
 
+    /// The row of this entry changes. Where something else stands for it already, in what the transaction has changed
+    /// before, two rows had the key at once.
+    fn note_former_entry(&mut self, table: &Table, at: RowKey, entry: Vec<u8>) {
+        let own = self.writes.get(&at).and_then(|write| write.value.as_ref());
+        if own.is_some_and(|own| !Schema::is_same_row(own, &entry)) {
+            table.entry.tree.note_doubled(&at.1);
+        }
+        self.former_entries.entry(at).or_insert(entry);
+    }
+
     /// Writes the changes to the write set.
     pub(super) fn put_entries(&mut self, changes: Vec<EntryChange>) -> Result<()> {
-        for EntryChange { entries, object, gone, new } in changes {
+        for EntryChange { entries, object, gone, former, new } in changes {
             let table = self.handle(entries);
+            if let Some((key, entry)) = former {
+                self.note_former_entry(&table, (object, key), entry);
+            }
             if let Some(key) = gone.filter(|_| !planted(Fault::OldEntryKept)) {
                 self.put_removal(&table, &key)?;
+                // Who has changed the row is found at the row. What has come to be here since is its entry still: one
+                // that was put there while the index was built.
+                self.writes.let_anyone_be_first(&(object, key));
             }
             let Some((encoded, replaces)) = new.filter(|_| !planted(Fault::EntryLeftOut)) else {
                 continue;
@@ -152,7 +173,7 @@ impl Transaction<'_> {
             let known = self.writes.get(&at).map(|write| write.must_be_absent);
             let must_be_absent = known.unwrap_or(!replaces);
             let value = Some(encoded.row);
-            let unchanged_since = self.rests_on();
+            let unchanged_since = self.rests_on().filter(|_| must_be_absent);
             let write = Write { table, value, must_be_absent, unchanged_since, record };
             self.put(at, write);
         }

@@ -18,6 +18,7 @@ use super::worker::Worker;
 use crate::catalog::{Index, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fault::{Fault, planted};
 use crate::logging::{TICK, begin_group, end_group, push_row};
 use crate::tree::{GroupRow, GroupRows, Hint, Refusal, RowAndEntries, write_with_entries};
 use crate::units::ObjectId;
@@ -54,7 +55,8 @@ impl IndexedRow {
         hints.clear();
         for (position, index) in indexes.iter().enumerate() {
             let entry = &mut entries[positions.len()];
-            if !index.encode(&table.entry.schema, (&row.key, &row.row), entry)? {
+            let is_missed = index.is_building() && planted(Fault::BuiltIndexMissed);
+            if is_missed || !index.encode(&table.entry.schema, (&row.key, &row.row), entry)? {
                 continue;
             }
             let tree = &index.entries.tree;

@@ -11,10 +11,14 @@ use onrush_types::{
 };
 
 use super::ScanOptions;
+use super::session::Session;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use crate::catalog::{Table, TableEntry};
 use crate::error::{Error, Result};
+
+/// What the name of an index ends with that is built in the place of another one.
+const ANEW_SUFFIX: &str = "_ccnew";
 
 /// An index that is to be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,6 +157,7 @@ impl NewIndex {
             included: self.included.iter().map(number).collect::<Result<_>>()?,
             uniqueness: self.uniqueness,
             is_constraint: self.is_constraint,
+            is_building: false,
         })
     }
 }
@@ -186,10 +191,13 @@ impl Transaction<'_> {
     pub fn create_index(&mut self, table: &str, index: &NewIndex) -> Result<Table> {
         let entry = self.lock_for_index(table)?;
         check_is_table(&entry)?;
-        index.definition(entry.schema.definition())?;
+        let definition = index.definition(entry.schema.definition())?;
         self.lock_free_name(&index.name)?;
         let before = self.savepoint();
-        let made = self.make_index(&entry, index);
+        let made = self.make_index(&entry, definition).and_then(|altered| {
+            self.fill_index(&entry, &altered)?;
+            Ok(altered)
+        });
         if made.is_err() {
             self.rollback_to(before)?;
         }
@@ -197,15 +205,89 @@ impl Transaction<'_> {
         made
     }
 
-    fn make_index(&mut self, entry: &Arc<TableEntry>, index: &NewIndex) -> Result<Table> {
+    /// The table gets an index without entries.
+    fn make_index(
+        &mut self,
+        entry: &Arc<TableEntry>,
+        mut definition: IndexDefinition,
+    ) -> Result<Table> {
         let table = entry.schema.definition();
-        let mut definition = index.definition(table)?;
         let entries = self.make_table(Arc::new(definition.entries_definition(table, entry.id)?))?;
         definition.entries = entries.id;
         self.own_definitions().add_new(&entries);
-        let altered = self.put_definition(entry, |table| Ok(table.with_index(definition)?))?;
-        self.fill_index(entry, &altered)?;
-        Ok(altered)
+        self.put_definition(entry, |table| Ok(table.with_index(definition)?))
+    }
+
+    /// Makes an index that is to be filled beside those who write to the table, from the commit on.
+    pub(crate) fn begin_index(&mut self, table: &str, index: &NewIndex) -> Result<Table> {
+        let entry = self.lock_entry(table)?;
+        check_is_table(&entry)?;
+        let definition = index.definition(entry.schema.definition())?;
+        self.lock_free_name(&index.name)?;
+        self.make_index(&entry, IndexDefinition { is_building: true, ..definition })
+    }
+
+    /// The same for one that is to take the place of an index. Returns its name.
+    pub(crate) fn begin_index_again(&mut self, index: &str) -> Result<String> {
+        let entry = self.lock_indexed(index)?;
+        let definition = entry.schema.definition();
+        let known = definition.indexes()[definition.index_position(index)?].clone();
+        let name = self.lock_name_like(index)?;
+        self.make_index(
+            &entry,
+            IndexDefinition { name: name.clone(), is_building: true, ..known },
+        )?;
+        Ok(name)
+    }
+
+    /// Makes the entries of an index anew, for everyone else when the transaction commits. Until then nobody else
+    /// writes to the table. Returns the handle of the table by which this transaction goes on.
+    ///
+    /// # Errors
+    /// [`UnknownIndex`](Error::UnknownIndex); those of waiting for who uses the table.
+    pub fn rebuild_index(&mut self, index: &str) -> Result<Table> {
+        let entry = self.lock_indexed(index)?;
+        let built = self.begin_index_again(index)?;
+        let altered = self.entry(entry.name())?;
+        self.fill_index(&entry, &self.handle(altered))?;
+        self.finish_index(entry.name(), &built, Some(index))
+    }
+
+    /// A free name for what is built in the place of an index.
+    fn lock_name_like(&mut self, index: &str) -> Result<String> {
+        for number in 0.. {
+            let suffix = if number == 0 { String::new() } else { number.to_string() };
+            let name = format!("{index}{ANEW_SUFFIX}{suffix}");
+            match self.lock_free_name(&name) {
+                Err(Error::TableExists { .. }) => {}
+                free => return free.map(|()| name),
+            }
+        }
+        Err(Error::Internal("all names are taken".into()))
+    }
+
+    /// The index is whole from the commit on, and stands in the place of another one if it was made for that. The
+    /// table is locked.
+    pub(crate) fn finish_index(
+        &mut self,
+        table: &str,
+        index: &str,
+        in_place_of: Option<&str>,
+    ) -> Result<Table> {
+        let entry = self.lock_entry(table)?;
+        if let Some(name) = in_place_of {
+            self.rename_entries(index, name)?;
+        }
+        self.put_definition(&entry, |table| Ok(table.with_index_built(index, in_place_of)?))
+    }
+
+    fn rename_entries(&mut self, index: &str, to: &str) -> Result<()> {
+        let entries = self.entry(index)?;
+        let renamed = TableChange::Rename { to: to.to_owned() };
+        let renamed = entries.schema.definition().altered(&renamed, 0)?;
+        let renamed = Arc::new(entries.altered_privately(Arc::new(renamed))?);
+        self.own_definitions().put(&entries, Some(renamed));
+        Ok(())
     }
 
     /// Makes the entries of the rows that there are in the newest index of a table.
@@ -245,11 +327,7 @@ impl Transaction<'_> {
     pub fn rename_index(&mut self, index: &str, to: &str) -> Result<Table> {
         let entry = self.lock_indexed(index)?;
         self.lock_free_name(to)?;
-        let entries = self.entry(index)?;
-        let renamed = entries.schema.definition();
-        let renamed = renamed.altered(&TableChange::Rename { to: to.to_owned() }, 0)?;
-        let renamed = Arc::new(entries.altered_privately(Arc::new(renamed))?);
-        self.own_definitions().put(&entries, Some(renamed));
+        self.rename_entries(index, to)?;
         self.put_definition(&entry, |table| Ok(table.with_index_renamed(index, to)?))
     }
 
@@ -375,12 +453,19 @@ impl Transaction<'_> {
     }
 }
 
+impl Session {
+    /// Begins a transaction that reads nothing, so that nothing is kept for it however long it is open.
+    pub(crate) fn begin_unseeing(&mut self) -> Transaction<'_> {
+        Transaction::new(self, None)
+    }
+}
+
 impl Snapshot {
     /// The entries of a table's index, at its position among them, as a table that can be read.
     ///
     /// # Errors
-    /// [`TableChanged`](Error::TableChanged) for a table that was altered since, and for an index that was made later
-    /// than what this sees; an index that the table does not have.
+    /// [`TableChanged`](Error::TableChanged) for a table that was altered since, and for an index that was whole later
+    /// than what this sees, or is not whole yet; an index that the table does not have.
     pub fn index_entries(&self, table: &Table, position: usize) -> Result<Table> {
         let engine = &self.worker.engine;
         let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
@@ -389,7 +474,10 @@ impl Snapshot {
         })?;
         let entries = Table { entry: Arc::clone(&index.entries), database_id: table.database_id };
         self.held.check_sees(&entries)?;
-        Ok(entries)
+        match index.is_building() || !entries.entry.tree.is_whole_at(self.held.lsn()) {
+            true => Err(Error::TableChanged { name: table.name().to_owned() }),
+            false => Ok(entries),
+        }
     }
 }
 

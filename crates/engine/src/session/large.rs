@@ -272,6 +272,7 @@ impl Transaction<'_> {
             self.mark(savepoint);
             self.spill_writes(writes)
         });
+        self.former_entries.clear();
         if let (Err(failure), Some(large)) = (&spilled, &mut self.large) {
             large.failure = Some(failure.clone());
         }

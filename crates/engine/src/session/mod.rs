@@ -14,6 +14,7 @@
 //!   `advisory_locks.rs`: locks of numbers that programs agree on.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
+//!   `index_filler.rs`: entries of rows that were there before an index.
 //! * `long_values.rs`: values of rows that stand elsewhere. `long_value_tables.rs`: the tables that keep them.
 //! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys
 //!   that it makes, changes and drops.
@@ -40,6 +41,7 @@ mod entries;
 mod explain;
 mod foreign_keys;
 mod generated;
+mod index_filler;
 mod indexed;
 mod indexes;
 mod key_prefetch;
@@ -73,6 +75,7 @@ pub use changes::{Changes, RowChange};
 pub use definitions::Identities;
 pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;
+pub(crate) use index_filler::IndexFiller;
 pub use indexes::{NewIndex, NewIndexed};
 pub(crate) use moving::check_alike;
 pub use row_locks::RowLockOutcome;

@@ -21,8 +21,7 @@ use crate::error::Result;
 use crate::logging::{RecordKind, TICK, group_header, row_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
-use crate::tree::{Blocked, Change, Expect, GroupRefusal, GroupRows, Refusal, write_group};
-use crate::tree::{GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX};
+use crate::tree::{Blocked, Change, Expect, GroupRows, Refusal};
 use crate::units::ObjectId;
 
 /// So many random keys are drawn for a row before one is looked for on the disk.
@@ -435,10 +434,7 @@ impl Session {
         }
     }
 
-    /// Inserts all rows with one record, and returns its end; none if their leaves cannot be latched
-    /// together or are never all in memory, or if slots lack for them again after some were made. Unless
-    /// there is an end nothing was written. Whoever shares the table is waited for by definitions, and so
-    /// must not wait for them.
+    /// As [`Worker::write_group`], into the leaves where the session was last.
     pub(super) fn write_group(
         &mut self,
         table: &Table,
@@ -448,33 +444,7 @@ impl Session {
     ) -> Result<std::result::Result<Option<Lsn>, Refusal>> {
         let index = self.context(table)?;
         let Session { worker, contexts, .. } = self;
-        let hint = &mut contexts[index].hint;
-        let payload = record[0].len() + record[1].len();
-        worker.take_spares_for(rows.leaves())?;
-        let (mut slots_lacked, mut tries) = (0, 0);
-        let outcome = worker.inside_with_log_space(payload, |engine, seat| {
-            match is_shared {
-                true => table.entry.check_shared_version()?,
-                false => table.entry.check_version()?,
-            }
-            match write_group(engine, seat, hint, rows, record) {
-                Ok(written) => Ok(Some(written.end)),
-                Err(GroupRefusal::Refused(refusal)) => {
-                    let Refusal::Blocked(blocked) = &refusal else { return Err(refusal) };
-                    // On a full disk a checkpoint may free some slots and never enough for all leaves:
-                    // the next try, undone like this one, would find as many again. So it is with memory
-                    // where each leaf that is read takes the place of another of them. The general way
-                    // keeps what it has placed, so it gets on or finds the disk or the memory full.
-                    tries += 1;
-                    slots_lacked += usize::from(*blocked == Blocked::Slot);
-                    let gives_up = slots_lacked > GROUP_SLOTS_TRIES_MAX || tries > GROUP_TRIES_MAX;
-                    if gives_up { Ok(None) } else { Err(refusal) }
-                }
-                Err(GroupRefusal::NotThisWay) => Ok(None),
-            }
-        });
-        worker.give_back_spares();
-        outcome
+        worker.write_group(table, &mut contexts[index].hint, rows, record, is_shared)
     }
 
     #[inline]

@@ -9,6 +9,8 @@
 //! Isolation is snapshot isolation and the first committer wins. Write skew is possible: two
 //! transactions that each read what the other writes may both commit.
 
+use std::collections::BTreeMap;
+
 use onrush_log::Lsn;
 use onrush_types::{Schema, Value};
 use onrush_waits::Phase;
@@ -78,6 +80,9 @@ pub struct Transaction<'s> {
     pub(super) definitions: Option<Box<OwnDefinitions>>,
     /// What it has written to the leaves and the log already, if it is a large one.
     pub(super) large: Option<Box<Large>>,
+    /// What rows had in unique indexes that are being built, by the places of these entries, as far as it has changed
+    /// them since it last spilled.
+    pub(super) former_entries: BTreeMap<RowKey, Vec<u8>>,
     /// What foreign keys have to look at.
     pub(super) references: References,
     /// Rows that it has locked.
@@ -101,6 +106,7 @@ impl<'s> Transaction<'s> {
             has_read: false,
             definitions: None,
             large: None,
+            former_entries: BTreeMap::new(),
             references: References::default(),
             row_locks: None,
             is_one_row: false,

@@ -1,7 +1,10 @@
-//! What all transactions and snapshots together may take in memory.
+//! What all transactions and snapshots together may take in memory, and how far indexes are that are being built.
 
+mod index_builds;
 mod old_versions;
 mod open_changes;
 
+pub(crate) use index_builds::{IndexBuild, IndexBuilds};
+pub use index_builds::{IndexBuildPhase, IndexBuildState};
 pub(crate) use old_versions::make_space;
 pub(crate) use open_changes::{OpenChanges, STEP_BYTES};

@@ -17,6 +17,7 @@
 //!    else the intent would come back from the image when its outcome is forgotten.
 
 use onrush_log::Lsn;
+use onrush_types::Schema;
 
 use super::Trees;
 use super::own_versions::OwnValue;
@@ -40,6 +41,8 @@ pub(crate) struct Intent<'a> {
     pub(crate) must_be_absent: bool,
     /// Nobody may have changed the key at or after this LSN: first committer wins.
     pub(crate) unchanged_since: Option<Lsn>,
+    /// What an index that is being built has there, if it has anything.
+    pub(crate) former_entry: Option<&'a [u8]>,
     /// Whose it is.
     pub(crate) owner: Owner,
     /// Under which number that one has locked rows.
@@ -128,10 +131,15 @@ impl Placing<'_> {
             return Err(Refusal::LargeInRange);
         }
         let found = self.find_or_fetch(tree, seat, intent.key, intent.must_be_absent)?;
-        if let Some(index) = found.intent {
-            if !self.is_own(index, intent.owner) {
-                return Err(self.refusal_of(index));
-            }
+        if let Some(index) = found.intent
+            && !self.is_own(index, intent.owner)
+        {
+            return Err(self.refusal_of(index));
+        }
+        if let Some(former) = intent.former_entry {
+            self.check_former_entry(tree, found, (intent.key, former));
+        }
+        if found.intent.is_some() {
             return Ok(self.replace_intent(
                 tree,
                 seat,
@@ -162,12 +170,22 @@ impl Placing<'_> {
         Ok(())
     }
 
+    /// A unique index that is being built may have the entry of another row where that of a changed one is to be.
+    fn check_former_entry(&mut self, tree: &Tree, found: Found, (key, former): (&[u8], &[u8])) {
+        let Some(index) = found.intent.or(found.committed) else { return };
+        let there = self.rows().entry(index);
+        let is_removal = there.stamp.as_intent().is_some_and(|(_, removes)| removes);
+        if !is_removal && !Schema::is_same_row(there.value, former) {
+            tree.note_doubled(key);
+        }
+    }
+
     fn written_at(&mut self, found: Found) -> Option<Lsn> {
         found.committed.and_then(|index| self.rows().entry(index).stamp.lsn())
     }
 
     /// First committer wins: nobody may have changed the key at or after this LSN.
-    fn check_unchanged(
+    pub(super) fn check_unchanged(
         &mut self,
         tree: &Tree,
         found: Found,
@@ -294,23 +312,29 @@ pub(super) fn resolve_key(trees: &Trees, tree: &Tree, rows: &mut LeafRows, key: 
             } else {
                 rows.restamp(index, Stamp::committed(lsn));
             }
-            remove_older(trees, tree, rows, key, (lsn, keeps));
+            let was_there = remove_older(trees, tree, rows, key, (lsn, keeps));
+            if removal && !was_there && !planted(Fault::RemovalLeavesNoTrace) {
+                note_removal(trees, tree, key, (lsn, keeps));
+            }
         }
     }
 }
 
-/// Takes the row that a resolved intent replaces out, into the version store if a snapshot may need it.
+/// Takes the row that a resolved intent replaces out, into the version store if a snapshot may need it. Whether there
+/// was one.
 fn remove_older(
     trees: &Trees,
     tree: &Tree,
     rows: &mut LeafRows,
     key: &[u8],
     (ended_at, keeps): (Lsn, bool),
-) {
+) -> bool {
     let older = rows.decided_below(key, ended_at);
+    let mut was_there = false;
     if let Some(index) = older {
         let entry = rows.entry(index);
         let row = entry.stamp.lsn();
+        was_there = row.is_some();
         if let Some(written_at) = row.filter(|_| keeps) {
             let all = &trees.old_versions;
             tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(ended_at);
@@ -318,6 +342,18 @@ fn remove_older(
             tree.versions.let_go(ended_at);
         }
         rows.remove(index);
+    }
+    was_there
+}
+
+/// What was not there was removed. Who fills an index puts no entry there that a snapshot before the removal wants: a
+/// version that no snapshot sees tells of the removal, as long as there are such snapshots.
+fn note_removal(trees: &Trees, tree: &Tree, key: &[u8], (removed_at, keeps): (Lsn, bool)) {
+    match keeps {
+        true => {
+            tree.versions.keep(&trees.old_versions, key, removed_at, &[]).ends_at(removed_at);
+        }
+        false => tree.versions.let_go(removed_at),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tree's inner part: from the root to a leaf, and how the parent learns of a split.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
@@ -64,6 +65,11 @@ pub(crate) struct Tree {
     /// LSN of the commit that the rows begin with, below every snapshot if they were there at open: snapshots
     /// below it see none of them, and must say so.
     begins_at: AtomicLsn,
+    /// LSN of the commit from which on the entries of an index are whole; below every snapshot if they were whole at
+    /// open.
+    whole_from: AtomicLsn,
+    /// A key of a unique index that is being built which two rows had at once. Never taken back: the index fails.
+    doubled: OnceLock<Box<[u8]>>,
     /// Commits over intents and transactions that a definition has to wait for.
     shares: AtomicU32,
     /// The topmost inner node. Changes under the structure mutex; read by anyone.
@@ -91,6 +97,8 @@ impl Tree {
             version: AtomicU32::new(0),
             highest_version: AtomicU32::new(0),
             begins_at: AtomicLsn::default(),
+            whole_from: AtomicLsn::default(),
+            doubled: OnceLock::new(),
             shares: AtomicU32::new(0),
             root: AtomicU32::new(root.0),
             logged,
@@ -158,6 +166,28 @@ impl Tree {
     /// older than the object.
     pub(crate) fn is_seen_at(&self, snapshot: Lsn) -> bool {
         self.begins_at.load(Ordering::Acquire) < snapshot
+    }
+
+    /// The commit at this LSN says that the index is whole.
+    pub(crate) fn whole_from(&self, lsn: Lsn) {
+        self.whole_from.store(lsn, Ordering::Release);
+    }
+
+    /// Whether a snapshot of this LSN finds all rows by the index: what was put there while it was built is younger
+    /// than the rows.
+    pub(crate) fn is_whole_at(&self, snapshot: Lsn) -> bool {
+        self.whole_from.load(Ordering::Acquire) < snapshot
+    }
+
+    /// Two rows had this key of a unique index that is being built, and one of them has lost its entry.
+    #[cold]
+    pub(crate) fn note_doubled(&self, key: &[u8]) {
+        let _ = self.doubled.set(key.into());
+    }
+
+    /// A key that two rows had at once.
+    pub(crate) fn doubled(&self) -> Option<&[u8]> {
+        self.doubled.get().map(|key| &**key)
     }
 
     /// Nobody writes from now on, but those who are inside and those who share the tree already.

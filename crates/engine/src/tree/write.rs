@@ -27,6 +27,9 @@ use crate::units::{LeafId, ObjectId};
 pub(crate) enum Expect {
     /// Not there: an insert.
     Absent,
+    /// Not there, and nobody has removed it at or after this LSN: what a snapshot of this LSN makes needful. Nobody's
+    /// lock is in the way.
+    AbsentSince(Lsn),
     /// There, in the version written at this LSN: an update or delete of a row that was read.
     Version(Lsn),
     /// Whatever it is: an upsert.
@@ -158,13 +161,14 @@ impl Placing<'_> {
         seat: &mut Seat<'_>,
         change: &Change<'_>,
     ) -> Result<Reservation, Refusal> {
-        let must_be_absent = change.expect == Expect::Absent;
+        let must_be_absent = matches!(change.expect, Expect::Absent | Expect::AbsentSince(_));
         let found = self.find_or_fetch(tree, seat, change.key, must_be_absent)?;
         if let Some(index) = found.intent {
             return Err(self.refusal_of(index));
         }
         self.check(tree, found, change)?;
-        if !must_be_absent || tree.has_locked_inserts() {
+        let looks_for_locks = change.expect != Expect::Absent || tree.has_locked_inserts();
+        if looks_for_locks && !matches!(change.expect, Expect::AbsentSince(_)) {
             self.check_not_locked(NO_OWNER, (change.object, change.key), change.value.is_none())?;
         }
         self.make_dirty(seat)?;
@@ -217,7 +221,10 @@ impl Placing<'_> {
     fn check(&mut self, tree: &Tree, found: Found, change: &Change<'_>) -> Result<(), Refusal> {
         let lsn = found.committed.and_then(|index| self.rows().entry(index).stamp.lsn());
         match (change.expect, lsn) {
-            (Expect::Absent, Some(lsn)) => Err(Refusal::Exists(lsn)),
+            (Expect::Absent | Expect::AbsentSince(_), Some(lsn)) => Err(Refusal::Exists(lsn)),
+            (Expect::AbsentSince(since), None) => {
+                self.check_unchanged(tree, found, change.key, since)
+            }
             (Expect::Version(_), None) => {
                 Err(Refusal::Missing(tree.versions.removed_at(change.key)))
             }

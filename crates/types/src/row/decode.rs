@@ -5,6 +5,9 @@ use super::wide::WIDE;
 use crate::schema::{Earlier, Place, Source};
 use crate::{Schema, TypeError, Value};
 
+/// In front of the columns: the version.
+const VERSION_BYTES: usize = 2;
+
 /// A stored row, checked once, from which columns are read one by one without copying text.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'r> {
@@ -40,6 +43,12 @@ impl Schema {
     /// The schema version that a row was written with; None when the row is cut off.
     pub fn row_version(row: &[u8]) -> Option<u16> {
         Some(u16::from_le_bytes([*row.first()?, *row.get(1)?]) & !WIDE)
+    }
+
+    /// Whether two rows are the same behind the versions that they were written with.
+    #[must_use]
+    pub fn is_same_row(one: &[u8], other: &[u8]) -> bool {
+        one.get(VERSION_BYTES..) == other.get(VERSION_BYTES..)
     }
 
     /// Looks into a stored row, also one of an earlier version of the table, which is seen as one of

@@ -7,7 +7,8 @@
 //! u8       format: 1; 2 with the byte below; 3 with that and the history; 4 with checks; 5 with forms
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
 //!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
-//!          labels; 12 with a view that keeps rows; 13 with a table of long values
+//!          labels; 12 with a view that keeps rows; 13 with a table of long values; 14 with an index that is
+//!          being built
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -25,9 +26,9 @@
 //!          labels
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 13 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 14 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 to 13 only, computed of other columns
+//!          formats 9 to 14 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -36,10 +37,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 13: 1, the rows are not logged; formats 3 to 13 only: 0, they are
-//! u8       formats 4 to 13 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 14: 1, the rows are not logged; formats 3 to 14 only: 0, they are
+//! u8       formats 4 to 14 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 13 where they say so, a table that was altered:
+//! format 3, and formats 4 to 14 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -52,30 +53,31 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 13 only:
+//! formats 4 to 14 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 13 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 14 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 13 only:
+//! formats 6 to 14 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          formats 10 to 13 plus 4: the number is that of an expression of the index
+//!          formats 10 to 14 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   formats 10 to 13 only:
+//!   formats 10 to 14 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
+//!   u8     format 14 only: 1 it is being built, 0 it is whole
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 13 only:
+//! formats 7 to 14 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -93,10 +95,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 to 13 only:
+//! formats 9 to 14 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 to 13 where they say so, a view:
+//! format 8, and formats 9 to 14 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -106,15 +108,15 @@
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //!
-//! formats 11 to 13 only:
+//! formats 11 to 14 only:
 //! name     the primary key, or empty
 //! u8       1 the table is a type of labels, 0 it is not; then only: its labels
 //!
-//! format 12, and format 13 of a view:
+//! format 12, and formats 13 and 14 of a view:
 //! u8       the rows that the view keeps: 1 those of its query, 2 they are missing
 //!
-//! format 13 only:
-//! u32      number of the table of long values
+//! formats 13 and 14 only:
+//! u32      number of the table of long values; in format 14 0 where there is none
 //!
 //! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
@@ -153,6 +155,7 @@ const FORMAT_WITH_INDEX_EXPRESSIONS: u8 = 10;
 const FORMAT_WITH_NAMES: u8 = 11;
 const FORMAT_WITH_KEPT_ROWS: u8 = 12;
 const FORMAT_WITH_LONG_VALUES: u8 = 13;
+const FORMAT_WITH_BUILDING: u8 = 14;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -162,6 +165,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.indexes().iter().any(|index| index.is_building) => FORMAT_WITH_BUILDING,
             _ if self.long_values().is_some() => FORMAT_WITH_LONG_VALUES,
             _ if self.materialized_view().is_some() => FORMAT_WITH_KEPT_ROWS,
             _ if self.key_name().is_some() || self.labels().is_some() => FORMAT_WITH_NAMES,
@@ -202,7 +206,7 @@ impl TableDefinition {
             checks::push(self.checks(), format >= FORMAT_WITH_FORMS, &mut out);
         }
         if format >= FORMAT_WITH_INDEXES {
-            indexes::push(self, format >= FORMAT_WITH_INDEX_EXPRESSIONS, &mut out);
+            indexes::push(self, format, &mut out);
         }
         if format >= FORMAT_WITH_REFERENCES {
             foreign_keys::push(self, &mut out);
@@ -224,8 +228,8 @@ impl TableDefinition {
         if let Some(view) = self.materialized_view() {
             out.push(views::number_of(view.rows));
         }
-        if let Some(table) = self.long_values() {
-            out.extend_from_slice(&table.to_le_bytes());
+        if format >= FORMAT_WITH_LONG_VALUES {
+            out.extend_from_slice(&self.long_values().unwrap_or(0).to_le_bytes());
         }
         out
     }
@@ -410,7 +414,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_LONG_VALUES).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_BUILDING).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -450,7 +454,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         _ => Vec::new(),
     };
     let (indexes, entries_of) = match format {
-        FORMAT_WITH_INDEXES.. => indexes::read(format >= FORMAT_WITH_INDEX_EXPRESSIONS, input)?,
+        FORMAT_WITH_INDEXES.. => indexes::read(format, input)?,
         _ => (Vec::new(), None),
     };
     let (foreign_keys, referenced_by, sequence) = match format {
@@ -473,13 +477,14 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         }
     }
     let keeps_rows =
-        format == FORMAT_WITH_KEPT_ROWS || format == FORMAT_WITH_LONG_VALUES && view.is_some();
+        format == FORMAT_WITH_KEPT_ROWS || format >= FORMAT_WITH_LONG_VALUES && view.is_some();
     if keeps_rows {
         let view = view.as_mut().ok_or("what is no view keeps the rows of one")?;
         view.rows = views::rows_of(input.u8()?)?;
     }
     let long_values = match format {
         FORMAT_WITH_LONG_VALUES => Some(input.u32()?),
+        FORMAT_WITH_BUILDING => Some(input.u32()?).filter(|table| *table != 0),
         _ => None,
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());

@@ -116,6 +116,7 @@ impl ForeignKey {
         let is_key = |index: &&IndexDefinition| {
             let columns = index.column_numbers().filter(|_| index.is_plain());
             index.uniqueness != Uniqueness::NotUnique
+                && !index.is_building
                 && columns.is_some_and(|it| is_same_set(&it, &self.referenced_columns))
         };
         referenced.indexes().iter().find(is_key).map(ReferencedKey::Unique)

@@ -92,6 +92,8 @@ pub struct IndexDefinition {
     pub uniqueness: Uniqueness,
     /// Whether it was made for a UNIQUE constraint, by which it is dropped.
     pub is_constraint: bool,
+    /// Whether rows may still lack their entries: who writes rows keeps its entries, and nobody finds rows by it.
+    pub is_building: bool,
 }
 
 /// What makes a table the entries of an index, or the [long values](super::long_values) of rows: then there are no
@@ -350,6 +352,27 @@ impl TableDefinition {
     pub fn with_index_renamed(&self, from: &str, to: &str) -> Result<TableDefinition, TypeError> {
         let mut altered = self.clone();
         to.clone_into(&mut altered.indexes[self.index_position(from)?].name);
+        altered.checked()
+    }
+
+    /// The definition with an index that is whole now, in the place of another one where it was built for that.
+    ///
+    /// # Errors
+    /// No index of this name.
+    pub fn with_index_built(
+        &self,
+        name: &str,
+        in_place_of: Option<&str>,
+    ) -> Result<TableDefinition, TypeError> {
+        let mut altered = self.clone();
+        let at = self.index_position(name)?;
+        altered.indexes[at].is_building = false;
+        if let Some(replaced) = in_place_of {
+            let place = self.index_position(replaced)?;
+            let mut built = altered.indexes.remove(at);
+            replaced.clone_into(&mut built.name);
+            altered.indexes[place] = built;
+        }
         altered.checked()
     }
 

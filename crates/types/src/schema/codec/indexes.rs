@@ -1,6 +1,9 @@
 //! Indexes as bytes: a part of definitions from format 6 on.
 
-use super::{Input, push_short, push_type, push_u16, read_type, row_expressions};
+use super::{
+    FORMAT_WITH_BUILDING, FORMAT_WITH_INDEX_EXPRESSIONS, Input, push_short, push_type, push_u16,
+    read_type, row_expressions,
+};
 use crate::schema::{
     EntriesOf, IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder,
     TableDefinition, Uniqueness,
@@ -11,8 +14,7 @@ type Indexes = (Vec<IndexDefinition>, Option<EntriesOf>);
 /// The flag beside the order of what is no column.
 const EXPRESSION: u8 = 4;
 
-/// `has_expressions` in formats that know them.
-pub(super) fn push(definition: &TableDefinition, has_expressions: bool, out: &mut Vec<u8>) {
+pub(super) fn push(definition: &TableDefinition, format: u8, out: &mut Vec<u8>) {
     push_u16(definition.indexes().len(), out);
     for index in definition.indexes() {
         push_short(index.name.as_bytes(), out);
@@ -36,7 +38,7 @@ pub(super) fn push(definition: &TableDefinition, has_expressions: bool, out: &mu
         for number in &index.included {
             push_u16(usize::from(*number), out);
         }
-        if has_expressions {
+        if format >= FORMAT_WITH_INDEX_EXPRESSIONS {
             push_u16(index.expressions.len(), out);
             for IndexedExpression { of, data_type } in &index.expressions {
                 row_expressions::push(of, out);
@@ -46,6 +48,9 @@ pub(super) fn push(definition: &TableDefinition, has_expressions: bool, out: &mu
             if let Some(predicate) = &index.predicate {
                 row_expressions::push(predicate, out);
             }
+        }
+        if format >= FORMAT_WITH_BUILDING {
+            out.push(u8::from(index.is_building));
         }
     }
     out.push(u8::from(definition.entries_of().is_some()));
@@ -60,7 +65,8 @@ fn order_flags(order: KeyOrder) -> u8 {
     u8::from(order.descending) | u8::from(order.nulls_first) << 1
 }
 
-pub(super) fn read(has_expressions: bool, input: &mut Input<'_>) -> Result<Indexes, &'static str> {
+pub(super) fn read(format: u8, input: &mut Input<'_>) -> Result<Indexes, &'static str> {
+    let has_expressions = format >= FORMAT_WITH_INDEX_EXPRESSIONS;
     let mut indexes = Vec::new();
     for _ in 0..input.u16()? {
         let (name, entries) = (input.name()?, input.u32()?);
@@ -95,6 +101,7 @@ pub(super) fn read(has_expressions: bool, input: &mut Input<'_>) -> Result<Index
                 predicate = Some(row_expressions::read(input)?);
             }
         }
+        let is_building = format >= FORMAT_WITH_BUILDING && input.flag()?;
         indexes.push(IndexDefinition {
             name,
             entries,
@@ -104,6 +111,7 @@ pub(super) fn read(has_expressions: bool, input: &mut Input<'_>) -> Result<Index
             included,
             uniqueness,
             is_constraint,
+            is_building,
         });
     }
     if !input.flag()? {
