@@ -27,9 +27,11 @@ use onrush::{DataType, Value};
 use crate::distinct_on::first_rows_of;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
+use crate::postponed::volatile_behind_sorts;
 use crate::relation::{Relation, Relations};
 use crate::row_by_row::inside_of_calls;
 use crate::table::{MadeTable, StoredTable};
+use crate::ties::by_rank;
 use crate::types::{ColumnType, answer_type, column_type, field, planned_field};
 use crate::typing::{Types, with_constants, with_types};
 use crate::unkeyed::UnkeyedRelations;
@@ -119,7 +121,7 @@ impl QueryEngine {
         plan: LogicalPlan,
         declared: &[Option<ColumnType>],
     ) -> Result<(LogicalPlan, Vec<FieldRef>)> {
-        let plan = with_types(first_rows_of(plan)?)?;
+        let plan = volatile_behind_sorts(by_rank(with_types(first_rows_of(plan)?)?)?)?;
         let parameters = parameters(&plan, declared)?;
         let analyzer = self.state.analyzer();
         let plan = analyzer.execute_and_check(plan, self.state.config_options(), |_, _| {})?;

@@ -70,6 +70,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_FOREIGN_KEY: &str = "42830";
     pub(crate) const DATATYPE_MISMATCH: &str = "42804";
     pub(crate) const WRONG_OBJECT_TYPE: &str = "42809";
+    pub(crate) const DUPLICATE_ALIAS: &str = "42712";
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     pub(crate) const UNDEFINED_TABLE: &str = "42P01";
     pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
@@ -84,6 +85,7 @@ pub(crate) mod state {
     pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
     pub(crate) const INVALID_OBJECT_DEFINITION: &str = "42P17";
     pub(crate) const INDETERMINATE_DATATYPE: &str = "42P18";
+    pub(crate) const INVALID_RECURSION: &str = "42P19";
     pub(crate) const DISK_FULL: &str = "53100";
     pub(crate) const OUT_OF_MEMORY: &str = "53200";
     pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";

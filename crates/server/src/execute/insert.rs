@@ -1,13 +1,14 @@
 //! INSERT: the short way of one row first.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, Row, Table, Transaction, Value};
+use onrush::{ColumnDefinition, DataType, DefaultValue, Row, Snapshot, Table, Transaction, Value};
 use onrush_query::RowValues;
 use onrush_query::style::is_in_utc;
 
+use super::changed_rows::ChangedRows;
+use super::query::Finder;
 use super::returning::{Returner, answer};
 use super::transaction::Work;
 use super::{Answer, Backend, in_failed_transaction, tag};
@@ -116,9 +117,7 @@ impl Backend {
         let way = self.way(plan, bound)?;
         self.change_rows(|transaction| {
             let mut written = Written::default();
-            for row in &rows {
-                written.place(transaction, &way, row)?;
-            }
+            rows.iter().try_for_each(|row| written.place(transaction, &way, row))?;
             Ok(written)
         })
     }
@@ -133,30 +132,15 @@ impl Backend {
         bound: &Bound,
     ) -> Result<Written> {
         let (finder, way) = (self.finder(), self.way(plan, bound)?);
-        let all = plan.table.definition().columns();
         self.change_rows(|transaction| {
             let mut written = Written::default();
-            let snapshot = transaction.snapshot();
-            finder.for_each(query, bound, snapshot, |found| {
-                let mut row = vec![Value::Default; all.len()];
-                let mut found = found.into_iter();
-                for (column, value) in columns.iter().zip(&mut found) {
-                    if let Some(column) = column {
-                        row[*column] = values::coerce(value, all[*column].data_type)?;
-                    }
-                }
-                for (column, is_default) in defaulted.iter().zip(found) {
-                    if is_default == Value::Boolean(true) {
-                        row[*column] = Value::Default;
-                    }
-                }
-                written.place(transaction, &way, &row)
-            })?;
+            let seen = (&finder, transaction.snapshot());
+            written.place_found(transaction, &way, (columns, defaulted, query), seen)?;
             Ok(written)
         })
     }
 
-    fn way<'p>(&self, plan: &'p InsertPlan, bound: &'p Bound) -> Result<Way<'p>> {
+    pub(super) fn way<'p>(&self, plan: &'p InsertPlan, bound: &'p Bound) -> Result<Way<'p>> {
         let computed = match &plan.conflict {
             Conflict::Update(_, ConflictUpdate { computed: Some(computed), .. }) => {
                 Some(self.finder().row_values(computed, bound)?)
@@ -168,7 +152,7 @@ impl Backend {
 }
 
 /// How one execution of a statement writes its rows.
-struct Way<'p> {
+pub(super) struct Way<'p> {
     plan: &'p InsertPlan,
     bound: &'p Bound,
     /// What is computed where a key is taken.
@@ -180,7 +164,7 @@ struct Way<'p> {
 ///
 /// # Errors
 /// A default in the row that would be another one by the session's clock.
-fn check_clock(table: &Table, row: &[Value<'_>]) -> Result<()> {
+pub(super) fn check_clock(table: &Table, row: &[Value<'_>]) -> Result<()> {
     if is_in_utc() {
         return Ok(());
     }
@@ -207,17 +191,62 @@ fn check_clock(table: &Table, row: &[Value<'_>]) -> Result<()> {
 
 /// What a statement has written so far.
 #[derive(Default)]
-struct Written {
-    count: u64,
+pub(super) struct Written {
+    pub(super) count: u64,
     /// What is sent of the rows, if they are to be returned.
-    rows: Vec<Row>,
-    /// The keys of the rows, where one that is there may be changed.
-    keys: HashSet<Vec<u8>>,
+    pub(super) rows: Vec<Row>,
+    /// The rows, where one that is there may be changed, or other parts of the statement change rows.
+    pub(super) changed: ChangedRows,
+    /// Whether there are such other parts.
+    pub(super) is_one_of_several: bool,
 }
 
 impl Written {
     fn counted(count: u64) -> Written {
         Written { count, ..Written::default() }
+    }
+
+    /// All rows of an INSERT, in the transaction of other parts of the statement.
+    pub(super) fn place_all(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        way: &Way<'_>,
+        seen: (&Finder, Snapshot),
+    ) -> Result<()> {
+        match &way.plan.rows {
+            InsertRows::Given(rows) => rows
+                .iter()
+                .try_for_each(|row| self.place(transaction, way, &row_values(row, way.bound)?)),
+            InsertRows::Found { columns, defaulted, query } => {
+                self.place_found(transaction, way, (columns, defaulted, query), seen)
+            }
+        }
+    }
+
+    /// The rows that a query finds in the snapshot.
+    fn place_found(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        way: &Way<'_>,
+        (columns, defaulted, query): (&[Option<usize>], &[usize], &QueryPlan),
+        (finder, snapshot): (&Finder, Snapshot),
+    ) -> Result<()> {
+        let all = way.plan.table.definition().columns();
+        finder.for_each(query, way.bound, snapshot, |found| {
+            let mut row = vec![Value::Default; all.len()];
+            let mut found = found.into_iter();
+            for (column, value) in columns.iter().zip(&mut found) {
+                if let Some(column) = column {
+                    row[*column] = values::coerce(value, all[*column].data_type)?;
+                }
+            }
+            for (column, is_default) in defaulted.iter().zip(found) {
+                if is_default == Value::Boolean(true) {
+                    row[*column] = Value::Default;
+                }
+            }
+            self.place(transaction, way, &row)
+        })
     }
 
     fn place(
@@ -230,8 +259,8 @@ impl Written {
         if self.is_placed(transaction, way, row)? {
             self.count += 1;
             let (key, value) = transaction.last_row();
-            if matches!(way.plan.conflict, Conflict::Update(..)) {
-                self.keys.insert(key.to_vec());
+            if self.is_one_of_several || matches!(way.plan.conflict, Conflict::Update(..)) {
+                self.changed.add_bytes(&way.plan.table, key);
             }
             if way.returner.is_wanted {
                 let row = way.plan.table.schema().decode_row(key, value)?;
@@ -271,9 +300,7 @@ impl Written {
         };
         let Some(key) = in_the_way else { return Err(error) };
         let Some(update) = update else { return Ok(false) };
-        let mut bytes = Vec::new();
-        table.schema().encode_key(&key, &mut bytes)?;
-        if self.keys.contains(&bytes) {
+        if self.changed.contains(table, &key)? {
             let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
             return Err(SqlError::new(state::SEVERAL_ROWS, message)
                 .with_hint("Give each key once in a statement."));

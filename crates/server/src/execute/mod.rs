@@ -11,6 +11,7 @@
 //!    it rests on. No statement sees to it by itself: whatever reads or writes in the engine does.
 
 mod call;
+mod changed_rows;
 mod comment;
 mod create_as;
 mod database;
@@ -21,8 +22,10 @@ mod foreign_key;
 mod generated;
 mod index;
 mod insert;
+mod known_settings;
 mod lock;
 mod locking;
+mod merge;
 mod owner;
 mod patience;
 pub(crate) mod plan;
@@ -39,6 +42,7 @@ mod select;
 mod sequence;
 mod setting_values;
 mod settings;
+mod steps;
 mod temporary;
 mod transaction;
 mod user;
@@ -62,6 +66,7 @@ pub(crate) use plan::Plan;
 pub(crate) use query::{caller_of, control_of, locks_of, seen_by};
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
+pub(crate) use steps::StepRows;
 pub(crate) use temporary::{OnCommit, drop_leftovers};
 pub(crate) use views::View;
 
@@ -249,6 +254,7 @@ impl Backend {
             access: &self.access,
             path: &self.settings.path,
             seen: &self.seen,
+            steps: None,
         }
     }
 

@@ -12,6 +12,7 @@ use onrush_query::{
 };
 use tokio::runtime::Handle;
 
+use super::steps::StepsDone;
 use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::advisory::ClientLocks;
@@ -49,11 +50,16 @@ impl Backend {
 
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
+        self.finder_beside(None)
+    }
+
+    /// As [`finder`](Self::finder), of a statement of several steps, which gave these rows.
+    pub(super) fn finder_beside(&self, steps: Option<Arc<StepsDone>>) -> Finder {
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
         let sequences = Arc::clone(&self.sequences);
         let locks = Arc::clone(&self.locks);
         let control = Arc::clone(&self.control);
-        let session = Session { settings, seen, sequences, locks, control };
+        let session = Session { settings, seen, sequences, locks, control, steps };
         let settings: Arc<dyn SessionSettings> = Arc::new(session);
         Finder {
             seen: self.seen.clone(),
@@ -71,6 +77,13 @@ struct Session {
     sequences: Arc<ClientSequences>,
     locks: Arc<ClientLocks>,
     control: Arc<ClientControl>,
+    steps: Option<Arc<StepsDone>>,
+}
+
+/// What the steps of the statement gave that is executed; none of one without steps.
+pub(crate) fn steps_of(client: &Client) -> Option<Arc<StepsDone>> {
+    let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
+    session.steps.clone()
 }
 
 /// The advisory locks of a client; none where nobody asks.
@@ -177,11 +190,38 @@ impl Finder {
         snapshot: Snapshot,
         mut use_row: impl FnMut(Row) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        self.for_each_plain(plan, bound, snapshot, |mut row| {
+            in_style(&mut row, plan.query.columns())?;
+            use_row(row)
+        })
+    }
+
+    /// All rows, as an answer has them.
+    pub(super) fn all(
+        &self,
+        plan: &QueryPlan,
+        bound: &Bound,
+        snapshot: Snapshot,
+    ) -> Result<Vec<Row>> {
+        let mut all = Vec::new();
+        self.for_each_plain(plan, bound, snapshot, |row| {
+            all.push(row);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(all)
+    }
+
+    fn for_each_plain(
+        &self,
+        plan: &QueryPlan,
+        bound: &Bound,
+        snapshot: Snapshot,
+        mut use_row: impl FnMut(Row) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let mut rows = self.start(plan, bound, Want::Rows, snapshot)?;
         tokio::task::block_in_place(|| {
             while Handle::current().block_on(self.patience.wait(&mut rows))? {
-                while let Some(mut row) = rows.next_here()? {
-                    in_style(&mut row, plan.query.columns())?;
+                while let Some(row) = rows.next_here()? {
                     if use_row(row)?.is_break() {
                         return Ok(());
                     }

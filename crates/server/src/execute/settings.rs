@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use onrush_query::style::{Style, Unsuitable};
 
+use super::known_settings::{CHOICES, FIXED, NOTED};
 use super::planner_settings;
 use super::setting_values::{bad_value, boolean, duration, on_or_off, shown};
 use super::user::{Users, is_of_users};
@@ -14,55 +15,6 @@ use crate::defaults::Values;
 use crate::error::{Result, SqlError, state};
 use crate::schemas::{TEMPORARY, is_temporary};
 use crate::sql::{DEFAULT_PATH, Isolation, SettingChange, TransactionModes, schemas_of};
-
-/// What cannot be changed, and what it is.
-const FIXED: &[(&str, &str)] = &[
-    ("integer_datetimes", "on"),
-    ("in_hot_standby", "off"),
-    // JDBC asks for it before it looks for foreign keys.
-    ("max_index_keys", "32"),
-    ("server_encoding", "UTF8"),
-    ("server_version", "15.0"),
-    ("server_version_num", "150000"),
-];
-
-/// What clients set for themselves and no answer depends on.
-const NOTED: &[(&str, &str)] = &[
-    ("application_name", ""),
-    // Who waits in a circle is found when the last of them begins to wait.
-    ("deadlock_timeout", "1s"),
-    ("jit", "off"),
-    ("row_security", "off"),
-    ("search_path", DEFAULT_PATH),
-    ("work_mem", "4MB"),
-];
-
-/// What can be set to some values only: those that say what is done, in lower case and as they are shown, the default
-/// first. Any other would change answers, and is refused.
-const CHOICES: &[(&str, &[(&str, &str)])] = &[
-    ("backslash_quote", &[("safe_encoding", "safe_encoding")]),
-    ("client_encoding", &[("utf8", "UTF8"), ("unicode", "UTF8")]),
-    (
-        "client_min_messages",
-        &[
-            ("notice", "notice"),
-            ("debug5", "debug5"),
-            ("debug4", "debug4"),
-            ("debug3", "debug3"),
-            ("debug2", "debug2"),
-            ("debug1", "debug1"),
-            ("debug", "debug2"),
-            ("log", "log"),
-            ("warning", "warning"),
-            ("error", "error"),
-        ],
-    ),
-    ("default_table_access_method", &[("onrush", "onrush")]),
-    ("default_tablespace", &[("", "")]),
-    // psql's \password asks for it, and makes the verifier itself.
-    ("password_encryption", &[("scram-sha-256", "scram-sha-256")]),
-    ("standard_conforming_strings", &[("on", "on"), ("true", "on"), ("yes", "on"), ("1", "on")]),
-];
 
 /// How often settings were changed, of all sessions together.
 static REVISIONS: AtomicU64 = AtomicU64::new(1);
@@ -418,6 +370,9 @@ impl Settings {
         let value = match (planner_settings::kind_of(name), value) {
             (Some(planner_settings::Kind::Switch), Some(value)) => {
                 Some(on_or_off(boolean(name, &value.to_lowercase())?))
+            }
+            (Some(planner_settings::Kind::Size), Some(value)) => {
+                Some(planner_settings::size(name, value)?)
             }
             (Some(planner_settings::Kind::Number), Some(value)) => {
                 let is_number = value.parse::<f64>().is_ok_and(|number| number >= -1.0);

@@ -1,12 +1,16 @@
 //! UPDATE and DELETE: of the row with a key, or of the rows that a query finds.
 
-use onrush::{Row, Table, Transaction, Value};
+use onrush::{Row, Snapshot, Table, Transaction, Value};
 
-use super::returning::answer;
+use super::changed_rows::ChangedRows;
+use super::query::Finder;
+use super::returning::{Returner, answer};
 use super::transaction::Work;
 use super::{Answer, Backend, tag};
 use crate::error::Result;
-use crate::sql::{Bound, DeletePlan, NewValue, QueryPlan, RowsToChange, UpdatePlan, key_of};
+use crate::sql::{
+    Assignment, Bound, DeletePlan, NewValue, QueryPlan, RowsToChange, UpdatePlan, key_of,
+};
 use crate::values;
 
 /// A column, by name, and its new value.
@@ -22,7 +26,7 @@ impl Backend {
             return Ok(answer("UPDATE", &plan.returning, Vec::new(), 0));
         };
         if let (Work::Idle(session), None, None) = (&mut self.work, &plan.returning, computed) {
-            let changes = changes(plan, bound, &[])?;
+            let changes = changes(&plan.table, &plan.assignments, bound, &[])?;
             let is_there = session.update(&plan.table, &key, &changes)?;
             return Ok(Answer::Done(tag("UPDATE", u64::from(is_there))));
         }
@@ -39,7 +43,7 @@ impl Backend {
                     values.of(&[&old])?
                 }
             };
-            let changes = changes(plan, bound, &found)?;
+            let changes = changes(&plan.table, &plan.assignments, bound, &found)?;
             if !transaction.update(&plan.table, &key, &changes)? {
                 return Ok(None);
             }
@@ -49,32 +53,19 @@ impl Backend {
         Ok(answer("UPDATE", &plan.returning, changed.into_iter().collect(), count))
     }
 
-    /// The query sees what the transaction saw when the statement began: a row that is changed is
-    /// not found again.
     fn update_found(
         &mut self,
         plan: &UpdatePlan,
         query: &QueryPlan,
         bound: &Bound,
     ) -> Result<Answer> {
-        let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
-        let key_columns = plan.table.definition().primary_key().len();
+        let way =
+            FoundWay { finder: self.finder(), returner: self.returner(&plan.returning, bound)? };
         let (count, changed) = self.change_rows(|transaction| {
-            let (mut count, mut changed) = (0, Vec::new());
             let snapshot = transaction.snapshot();
-            finder.for_each(query, bound, snapshot, |row| {
-                let (key, found) = row.split_at(key_columns);
-                let changes = changes(plan, bound, found)?;
-                if transaction.update(&plan.table, key, &changes)? {
-                    count += 1;
-                    if returner.is_wanted {
-                        let new = last_row(transaction, &plan.table)?;
-                        changed.push(returner.row_found(new, &row)?);
-                    }
-                }
-                Ok(())
-            })?;
-            Ok((count, changed))
+            // One that is found with several others is changed with the first of them.
+            let mut done = plan.is_joined.then(ChangedRows::default);
+            way.update(transaction, (plan, query, bound), snapshot, done.as_mut())
         })?;
         Ok(answer("UPDATE", &plan.returning, changed, count))
     }
@@ -107,36 +98,96 @@ impl Backend {
         query: &QueryPlan,
         bound: &Bound,
     ) -> Result<Answer> {
-        let (finder, returner) = (self.finder(), self.returner(&plan.returning, bound)?);
-        let key_columns = plan.table.definition().primary_key().len();
+        let way =
+            FoundWay { finder: self.finder(), returner: self.returner(&plan.returning, bound)? };
         let (count, removed) = self.change_rows(|transaction| {
-            let (mut count, mut removed) = (0, Vec::new());
             let snapshot = transaction.snapshot();
-            finder.for_each(query, bound, snapshot, |found| {
-                let key = &found[..key_columns];
-                if returner.is_wanted
-                    && let Some(row) = transaction.get(&plan.table, key)?
-                {
-                    removed.push(returner.row_found(row, &found)?);
-                }
-                count += u64::from(transaction.delete(&plan.table, key)?);
-                Ok(())
-            })?;
-            Ok((count, removed))
+            way.delete(transaction, (plan, query, bound), snapshot, None)
         })?;
         Ok(answer("DELETE", &plan.returning, removed, count))
     }
 }
 
+/// How one execution of a statement changes the rows that a query finds. The query sees what the snapshot has: a row
+/// that is changed is not found again. `done` are those that the statement has changed: none is changed twice.
+pub(super) struct FoundWay {
+    pub(super) finder: Finder,
+    pub(super) returner: Returner,
+}
+
+impl FoundWay {
+    /// Gives the number of rows, and what is sent of them.
+    pub(super) fn update(
+        &self,
+        transaction: &mut Transaction<'_>,
+        (plan, query, bound): (&UpdatePlan, &QueryPlan, &Bound),
+        snapshot: Snapshot,
+        mut done: Option<&mut ChangedRows>,
+    ) -> Result<(u64, Vec<Row>)> {
+        let key_columns = plan.table.definition().primary_key().len();
+        let (mut count, mut changed) = (0, Vec::new());
+        self.finder.for_each(query, bound, snapshot, |row| {
+            let (key, found) = row.split_at(key_columns);
+            if let Some(done) = &mut done
+                && !done.add(&plan.table, key)?
+            {
+                return Ok(());
+            }
+            let changes = changes(&plan.table, &plan.assignments, bound, found)?;
+            if transaction.update(&plan.table, key, &changes)? {
+                count += 1;
+                if let Some(done) = &mut done {
+                    done.add_bytes(&plan.table, transaction.last_row().0);
+                }
+                if self.returner.is_wanted {
+                    let new = last_row(transaction, &plan.table)?;
+                    changed.push(self.returner.row_found(new, &row)?);
+                }
+            }
+            Ok(())
+        })?;
+        Ok((count, changed))
+    }
+
+    /// Gives the number of rows, and what is sent of them.
+    pub(super) fn delete(
+        &self,
+        transaction: &mut Transaction<'_>,
+        (plan, query, bound): (&DeletePlan, &QueryPlan, &Bound),
+        snapshot: Snapshot,
+        mut done: Option<&mut ChangedRows>,
+    ) -> Result<(u64, Vec<Row>)> {
+        let key_columns = plan.table.definition().primary_key().len();
+        let (mut count, mut removed) = (0, Vec::new());
+        self.finder.for_each(query, bound, snapshot, |found| {
+            let key = &found[..key_columns];
+            if let Some(done) = &mut done
+                && !done.add(&plan.table, key)?
+            {
+                return Ok(());
+            }
+            if self.returner.is_wanted
+                && let Some(row) = transaction.get(&plan.table, key)?
+            {
+                removed.push(self.returner.row_found(row, &found)?);
+            }
+            count += u64::from(transaction.delete(&plan.table, key)?);
+            Ok(())
+        })?;
+        Ok((count, removed))
+    }
+}
+
 /// The new values of a row of which `found` was found beside the key, or computed.
-fn changes<'v>(
-    plan: &'v UpdatePlan,
+pub(super) fn changes<'v>(
+    table: &'v Table,
+    assignments: &'v [Assignment],
     bound: &'v Bound,
     found: &'v [Value<'static>],
 ) -> Result<Vec<Change<'v>>> {
-    let columns = plan.table.definition().columns();
-    let mut changes = Vec::with_capacity(plan.assignments.len());
-    for assignment in &plan.assignments {
+    let columns = table.definition().columns();
+    let mut changes = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
         let column = &columns[assignment.column];
         let value = match &assignment.value {
             NewValue::Given(operand) => operand.value(bound)?,

@@ -127,10 +127,12 @@ fn rows(planner: &Planner<'_>, query: &Query) -> Result<RowsPlan> {
     };
     let refused = |message: &str| SqlError::new(state::FEATURE_NOT_SUPPORTED, message);
     match plan::plan(planner, &statement, &mut Parameters::none())? {
-        Plan::Rows(rows @ (RowsPlan::Select(_) | RowsPlan::Write(_))) => match rows.columns() {
-            Some(_) => Ok(rows),
-            None => Err(refused("COPY query must have a RETURNING clause")),
-        },
+        Plan::Rows(rows @ (RowsPlan::Select(_) | RowsPlan::Write(_) | RowsPlan::Steps(_))) => {
+            match rows.columns() {
+                Some(_) => Ok(rows),
+                None => Err(refused("COPY query must have a RETURNING clause")),
+            }
+        }
         _ => Err(refused("COPY query must be a query, or have a RETURNING clause")),
     }
 }

@@ -121,13 +121,13 @@ pub(super) fn plan(
 }
 
 /// Where values go.
-struct Target<'t> {
-    definition: &'t TableDefinition,
+pub(super) struct Target<'t> {
+    pub(super) definition: &'t TableDefinition,
     /// By position in the table.
-    columns: Vec<usize>,
+    pub(super) columns: Vec<usize>,
     /// Whether the statement names them: each has a value then. Otherwise the last may have none.
-    are_named: bool,
-    overriding: Option<Overriding>,
+    pub(super) are_named: bool,
+    pub(super) overriding: Option<Overriding>,
 }
 
 impl Target<'_> {
@@ -135,7 +135,7 @@ impl Target<'_> {
     ///
     /// # Errors
     /// It takes its values from a sequence, which may be an identity's or a serial's.
-    fn is_overridden(&self, column: usize) -> Result<bool> {
+    pub(super) fn is_overridden(&self, column: usize) -> Result<bool> {
         let column = &self.definition.columns()[column];
         if self.overriding != Some(Overriding::User) {
             return Ok(false);
@@ -153,7 +153,7 @@ impl Target<'_> {
     }
 
     /// A column that is always generated is given no other value, unless it is an identity and the statement says so.
-    fn check_generated(&self, column: usize) -> Result<()> {
+    pub(super) fn check_generated(&self, column: usize) -> Result<()> {
         let is_computed =
             matches!(self.definition.columns()[column].default, DefaultValue::Generated(_));
         match self.overriding {
@@ -162,7 +162,7 @@ impl Target<'_> {
         }
     }
 
-    fn check_count(&self, values: usize) -> Result<()> {
+    pub(super) fn check_count(&self, values: usize) -> Result<()> {
         let message = match self.columns.len() {
             columns if values > columns => "INSERT has more expressions than target columns",
             columns if values < columns && self.are_named => {
@@ -294,7 +294,7 @@ fn as_columns(target: &Target<'_>, values: &mut [Expr]) {
 }
 
 /// Positions of the columns that values are given for.
-fn target_columns(changed: &Changed, named: &[ObjectName]) -> Result<Vec<usize>> {
+pub(super) fn target_columns(changed: &Changed, named: &[ObjectName]) -> Result<Vec<usize>> {
     let definition = &changed.definition;
     if named.is_empty() {
         return Ok(changed.shown());

@@ -1,7 +1,9 @@
-//! `FETCH FIRST (n) ROWS ONLY` as `LIMIT (n)`: sqlparser reads a number there and nothing else.
+//! `FETCH FIRST (n) ROWS ONLY` as `LIMIT (n)`: sqlparser reads a number there and nothing else. WITH TIES becomes a
+//! function of the count.
 
 use std::ops::Range;
 
+use onrush_query::WITH_TIES;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -16,15 +18,21 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
         let is_clause = is_word && !is_first_word && keyword(&tokens[at]) == Some(Keyword::FETCH);
         is_first_word &= !is_word;
         let clause = is_clause.then(|| Clause::read(&tokens[at..end])).flatten();
-        let Some(Clause { count, length }) = clause else {
+        let Some(Clause { count, takes_ties, length }) = clause else {
             at += 1;
             continue;
         };
         let span = tokens[at].span;
         let mut limit = vec![Token::make_keyword("LIMIT"), Token::Whitespace(Whitespace::Space)];
+        if takes_ties {
+            limit.extend([Token::make_word(WITH_TIES, None), Token::LParen]);
+        }
         match count.is_empty() {
             true => limit.push(Token::Number("1".to_owned(), false)),
             false => limit.extend(tokens[at..end][count].iter().map(|token| token.token.clone())),
+        }
+        if takes_ties {
+            limit.push(Token::RParen);
         }
         let limit: Vec<_> = limit.into_iter().map(|token| TokenWithSpan { token, span }).collect();
         end = end - length + limit.len();
@@ -37,11 +45,12 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
 /// One clause: where its count stands in it, and how long it is.
 struct Clause {
     count: Range<usize>,
+    takes_ties: bool,
     length: usize,
 }
 
 impl Clause {
-    /// None if it is none, or has other words than ONLY at its end.
+    /// None if it is none, or has other words than ONLY and WITH TIES at its end.
     fn read(tokens: &[TokenWithSpan]) -> Option<Clause> {
         let mut words = (0..tokens.len())
             .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
@@ -68,8 +77,13 @@ impl Clause {
         if rows == first {
             count = first..first;
         }
-        let last = next_keyword(&[Keyword::ONLY], &mut words)?;
-        Some(Clause { count, length: last + 1 })
+        let last = next_keyword(&[Keyword::ONLY, Keyword::WITH], &mut words)?;
+        let takes_ties = keyword(&tokens[last]) == Some(Keyword::WITH);
+        let last = match takes_ties {
+            true => next_keyword(&[Keyword::TIES], &mut words)?,
+            false => last,
+        };
+        Some(Clause { count, takes_ties, length: last + 1 })
     }
 }
 
@@ -94,11 +108,15 @@ mod tests {
             "TABLE t OFFSET 2 ROWS LIMIT $1 FOR UPDATE"
         );
         assert_eq!(spelled("TABLE t FETCH FIRST ROW ONLY"), "TABLE t LIMIT 1");
+        assert_eq!(
+            spelled("TABLE t FETCH FIRST ($1) ROWS WITH TIES OFFSET 1"),
+            "TABLE t LIMIT onrush_with_ties(($1)) OFFSET 1"
+        );
     }
 
     #[test]
     fn other_words_stay() {
-        for text in ["FETCH FIRST FROM c", "TABLE t FETCH FIRST 2 ROWS WITH TIES", "TABLE fetch"] {
+        for text in ["FETCH FIRST FROM c", "TABLE t FETCH FIRST 2 ROWS WITHOUT", "TABLE fetch"] {
             assert_eq!(spelled(text), text);
         }
     }

@@ -38,6 +38,8 @@ mod limit_words;
 mod lock;
 mod locking;
 mod locking_words;
+mod merge;
+mod merge_words;
 mod names;
 mod of_session;
 mod operand;
@@ -56,6 +58,7 @@ mod schema_elements;
 mod select;
 mod sequence;
 mod setting;
+mod steps;
 mod storage;
 mod subscript_words;
 mod unique_words;
@@ -87,6 +90,7 @@ pub(crate) use index::IndexPlan;
 pub(crate) use insert::{Arbiter, Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use lock::{LockPlan, TableLock};
 pub(crate) use locking::{LockedRows, LockedTable, LockingPlan, WhenTaken};
+pub(crate) use merge::{Action, MergePlan, MergeRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, key_of};
 pub(crate) use owner::OwnerPlan;
@@ -105,7 +109,7 @@ pub(crate) use view::materialized::RefreshPlan;
 pub(crate) use view::{
     NewView, Updatable, ViewPlan, is_no_view, kind as view_kind, shown as view_as_shown,
 };
-pub(crate) use write::{DeletePlan, NewValue, RowsToChange, UpdatePlan};
+pub(crate) use write::{Assignment, DeletePlan, NewValue, RowsToChange, UpdatePlan};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -140,6 +144,8 @@ pub(crate) struct Planner<'b> {
     pub(crate) path: &'b [String],
     /// The tables that the client sees.
     pub(crate) seen: &'b Seen,
+    /// Of a statement of several steps, those that are planned already.
+    pub(crate) steps: Option<&'b [steps::Named]>,
 }
 
 impl<'b> Planner<'b> {

@@ -1,6 +1,7 @@
 //! A value in a statement: a constant, a parameter, or one of a few functions.
 
-use std::ops::Range;
+use std::collections::HashSet;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use onrush::{DataType, Uuid, Value};
 use onrush_query::ColumnType;
 use onrush_query::clock::{now_micros, statement_micros};
 use onrush_query::style::now_as;
-use sqlparser::ast::{self, CastKind, Expr, UnaryOperator};
+use sqlparser::ast::{self, CastKind, Expr, UnaryOperator, Visit, Visitor};
 
 use super::functions::{self, Function};
 use crate::error::{Result, SqlError, state};
@@ -78,6 +79,17 @@ impl Parameters {
         Ok(())
     }
 
+    /// Of parameters that a part of a statement does not have, what was known before it is known again.
+    pub(super) fn forget_others(&mut self, before: &Parameters, part: &impl Visit) {
+        let mut mentioned = Mentioned(HashSet::new());
+        let _ = part.visit(&mut mentioned);
+        for (index, oid) in self.oids.iter_mut().enumerate() {
+            if !mentioned.0.contains(&index) {
+                *oid = before.oids.get(index).copied().unwrap_or(0);
+            }
+        }
+    }
+
     /// The types as far as they are known.
     pub(super) fn column_types(&self) -> Vec<Option<ColumnType>> {
         self.oids.iter().map(|oid| values::column_type_of(*oid)).collect()
@@ -92,6 +104,20 @@ impl Parameters {
                 Err(SqlError::new(state::INDETERMINATE_DATATYPE, message))
             }
         }
+    }
+}
+
+/// The parameters that stand in a part of a statement.
+struct Mentioned(HashSet<usize>);
+
+impl Visitor for Mentioned {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &ast::ValueWithSpan) -> ControlFlow<()> {
+        if let ast::Value::Placeholder(name) = &value.value {
+            self.0.extend(index_of(name));
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -16,7 +16,8 @@ use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
     Planner, alter, clauses, comment, create, create_as, cursor, enum_type, explain, extension,
-    index, insert, lock, names, prepare, schema, select, sequence, setting, view, with, write,
+    index, insert, lock, names, prepare, schema, select, sequence, setting, steps, view, with,
+    write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -85,6 +86,12 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     let noted = enum_type::noted(planner, statement)?;
     let statement = noted.as_ref().unwrap_or(statement);
+    if let Statement::Query(query) = statement
+        && steps::has_steps(query)
+    {
+        let plan = steps::plan(planner, query, parameters)?;
+        return Ok(Plan::Rows(RowsPlan::Steps(Arc::new(plan))));
+    }
     clauses::check(planner, statement)?;
     match statement {
         Statement::Query(query) if let Some((into, query)) = create_as::into_of(query) => {
@@ -100,6 +107,12 @@ pub(crate) fn plan(
         }
         Statement::Delete(delete) => {
             write::delete(planner, None, delete, parameters).map(Plan::from)
+        }
+        Statement::Merge(merge) => {
+            let body = SetExpr::Merge(Statement::Merge(merge.clone()));
+            let query = select::query_of_body(body)?;
+            let plan = steps::plan(planner, &query, parameters)?;
+            Ok(Plan::Rows(RowsPlan::Steps(Arc::new(plan))))
         }
         Statement::Explain { .. } => explain::plan(planner, statement, parameters).map(Plan::Rows),
         Statement::CreateTable(_) | Statement::CreateView(_) => {

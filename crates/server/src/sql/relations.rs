@@ -210,6 +210,11 @@ impl Relations for Known<'_> {
         if let (None, Some(found)) = (schema, self.source(name)) {
             return found.map_err(refused);
         }
+        if let (None, None) = (schema, &self.within)
+            && let Some(step) = self.planner.step(name)
+        {
+            return step.relation().map_err(refused);
+        }
         if let (None, CHANGED, [changed]) = (schema, name, self.changed) {
             let table = self.planner.seen.table(changed).map_err(|error| refused(error.into()))?;
             // Whether it may be changed is asked beside the query.

@@ -116,6 +116,13 @@ pub(super) fn query_of(
     Ok(query)
 }
 
+/// A query of this body, and nothing else.
+pub(super) fn query_of_body(body: SetExpr) -> Result<Query> {
+    let mut query = query_of(Vec::new(), Vec::new(), None)?;
+    *query.body = body;
+    Ok(query)
+}
+
 /// A SELECT of columns of the row with a key.
 fn get(
     planner: &Planner<'_>,

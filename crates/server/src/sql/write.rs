@@ -7,8 +7,8 @@ use onrush::{DefaultValue, Table, TableDefinition};
 use onrush_query::{NamedRow, Place};
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableFactor, TableWithJoins, Update,
-    UpdateTableFromKind, With,
+    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, Update, UpdateTableFromKind, With,
 };
 
 use super::changed::{Changed, Through};
@@ -21,6 +21,7 @@ use super::select::query_of;
 use super::{Planner, beside, condition, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
+use crate::schemas;
 use crate::seen::Seen;
 
 /// Where the new value of a column comes from.
@@ -67,6 +68,8 @@ pub(crate) struct UpdatePlan {
     pub(crate) table: Table,
     pub(crate) rows: RowsToChange,
     pub(crate) assignments: Vec<Assignment>,
+    /// Whether the rows are found with others, and so one perhaps several times.
+    pub(crate) is_joined: bool,
     pub(crate) returning: Option<Returning>,
     pub(crate) through: Through,
 }
@@ -126,7 +129,8 @@ pub(super) fn update(
     let target = (&**definition, relation.as_str());
     let returning = Returning::new(planner, target, beside, returned.as_deref(), parameters)?;
     let (table, through) = (changed.table.clone(), changed.through());
-    Ok(WritePlan::Update(UpdatePlan { table, rows, assignments, returning, through }))
+    let is_joined = !others.is_empty();
+    Ok(WritePlan::Update(UpdatePlan { table, rows, assignments, is_joined, returning, through }))
 }
 
 /// Plans a DELETE.
@@ -172,7 +176,7 @@ pub(super) fn delete(
 }
 
 /// The table that is changed, and what stands in front of its columns.
-fn changed_table(
+pub(super) fn changed_table(
     planner: &Planner<'_>,
     target: &TableWithJoins,
     way: (&str, &str),
@@ -205,6 +209,29 @@ fn changed_table(
     }
 }
 
+/// The table that is changed, in FROM: by its whole name where WITH gives its own to something else.
+pub(super) fn own_table(
+    planner: &Planner<'_>,
+    with: Option<&With>,
+    changed: &Changed,
+    (written, relation): (&TableFactor, &str),
+) -> TableFactor {
+    let mut target = written.clone();
+    let TableFactor::Table { name, alias, .. } = &mut target else { return target };
+    let parts = names::parts(name);
+    let Ok([own]) = parts.as_deref() else { return target };
+    let mut of_with = with.iter().flat_map(|with| &with.cte_tables);
+    let is_taken = of_with.any(|cte| names::identifier(&cte.alias.name) == *own);
+    if is_taken || planner.step(own).is_some() {
+        let quoted = |name: &str| Ident::with_quote('"', name);
+        let (schema, own) = schemas::parts(changed.table.name());
+        *name = ObjectName::from(vec![quoted(schema), quoted(own)]);
+        let (explicit, columns, at) = (true, Vec::new(), None);
+        *alias = Some(TableAlias { explicit, name: quoted(relation), columns, at });
+    }
+    target
+}
+
 /// The part of a statement that says which rows.
 struct Wanted<'s> {
     with: Option<&'s With>,
@@ -224,6 +251,10 @@ impl Wanted<'_> {
         found: &[Expr],
         parameters: &mut Parameters,
     ) -> Result<Option<RowsToChange>> {
+        // Beside other parts of a statement a row is changed as they all see it.
+        if planner.steps.is_some() {
+            return Ok(None);
+        }
         let (Some(selection), []) = (&self.selection, self.others) else { return Ok(None) };
         let definition = &self.changed.definition;
         let Some(key) = condition::whole_key(definition, self.relation, selection, parameters)?
@@ -288,7 +319,10 @@ impl Wanted<'_> {
         let beside = beside.iter().flat_map(beside::columns_of);
         let projection = key.map(SelectItem::UnnamedExpr).chain(found).chain(beside).collect();
         let mut target = self.target.clone();
-        target.relation = self.changed.target(&target.relation, self.relation);
+        target.relation = match self.changed.is_view() {
+            true => self.changed.target(&target.relation, self.relation),
+            false => own_table(planner, self.with, self.changed, (&target.relation, self.relation)),
+        };
         let from = std::iter::once(&target).chain(self.others).cloned().collect();
         let mut query = query_of(projection, from, self.selection)?;
         query.with = self.with.cloned();

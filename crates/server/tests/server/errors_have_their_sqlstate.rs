@@ -49,7 +49,8 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
     query(&client, "CREATE TABLE t (id int PRIMARY KEY, n int)").await;
     for text in [
         "SELECT * FROM (SELECT * FROM t) AS u FOR UPDATE",
-        "SELECT * FROM t ORDER BY n FETCH FIRST 1 ROW WITH TIES",
+        "SELECT 1 FROM (WITH x AS (DELETE FROM t RETURNING id) SELECT * FROM x) AS q",
+        "EXPLAIN MERGE INTO t USING t AS s ON t.id = s.n WHEN MATCHED THEN DELETE",
         "EXPLAIN (FORMAT JSON) SELECT * FROM t",
         "EXPLAIN VERBOSE SELECT * FROM t",
         "EXPLAIN ANALYZE DELETE FROM t",

@@ -182,6 +182,37 @@ async fn a_parameter_that_no_key_can_have_finds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_steps_of_a_statement_share_its_parameters() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, part float8, note text)").await;
+    query(&client, "INSERT INTO t VALUES (1, 0.5, 'old')").await;
+    let text = "WITH gone AS (DELETE FROM t WHERE id = $3 RETURNING note), \
+                new AS (INSERT INTO t SELECT $1, $2, note || $4 FROM gone RETURNING id, note) \
+                SELECT new.note, $5 + new.id FROM new";
+    let statement = client.prepare(text).await.unwrap();
+    let types = [Type::INT4, Type::FLOAT8, Type::INT4, Type::TEXT, Type::INT4];
+    assert_eq!(statement.params(), types);
+    for (id, old, rows) in [(2i32, Some(1i32), 1), (3, None, 0), (3, Some(2), 1)] {
+        let parameters: [&(dyn ToSql + Sync); 5] = [&id, &0.5f64, &old, &"!", &10i32];
+        let found = client.query(&statement, &parameters).await.unwrap();
+        assert_eq!(found.len(), rows);
+        for row in found {
+            assert_eq!(row.get::<_, i32>(1), 10 + id);
+        }
+    }
+    assert_eq!(query(&client, "SELECT id || note FROM t").await, ["3old!!"]);
+    let merge = "MERGE INTO t USING (SELECT $1::int AS id, $2 AS note) AS s ON t.id = s.id \
+                 WHEN MATCHED THEN UPDATE SET note = s.note || $3 \
+                 WHEN NOT MATCHED THEN INSERT (id, note) VALUES (s.id, $4)";
+    for id in [3i32, 4] {
+        let done = client.execute(merge, &[&id, &"a", &"b", &"c"]).await.unwrap();
+        assert_eq!(done, 1);
+    }
+    assert_eq!(query(&client, "SELECT id || note FROM t ORDER BY id").await, ["3ab", "4c"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_parameter_alone_is_a_column_of_its_declared_type() {
     let world = World::new();
     let client = world.client().await;

@@ -97,6 +97,29 @@ async fn a_delete_waits_for_the_transaction_that_has_changed_the_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn merges_and_steps_of_a_statement_wait_for_a_row_and_begin_again() {
+    let merge = "MERGE INTO accounts a USING (VALUES (1, 10), (9, 90)) v (id, more) ON a.id = v.id \
+                 WHEN MATCHED AND a.balance > 105 THEN UPDATE SET balance = a.balance + v.more \
+                 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.more)";
+    let steps = "WITH raised AS (UPDATE accounts SET balance = balance + 10 WHERE id = 1 \
+                 RETURNING id) \
+                 INSERT INTO accounts SELECT id + 8, 90 FROM raised";
+    for text in [merge, steps] {
+        let (world, one, other) = accounts().await;
+        query(&one, "BEGIN").await;
+        query(&one, ADD_10).await;
+        query(&other, "BEGIN").await;
+        let other = waiting(&world, other, text).await;
+        query(&one, "COMMIT").await;
+        let (failed, other) = other.await.unwrap();
+        assert_eq!(failed, None);
+        query(&other, "COMMIT").await;
+        let after = query(&one, "SELECT id || ':' || balance FROM accounts ORDER BY id").await;
+        assert_eq!(after, ["1:120", "2:100", "3:100", "9:90"], "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn in_repeatable_read_a_row_that_was_changed_meanwhile_is_a_failure() {
     let (world, one, other) = accounts().await;
     query(&other, "BEGIN ISOLATION LEVEL REPEATABLE READ").await;

@@ -13,7 +13,7 @@ use onrush::Table;
 
 pub(crate) use cursors::CursorPlan;
 pub(crate) use definitions::{DefinitionPlan, SchemaElements};
-pub(crate) use rows::{Call, Explained, RowsPlan, SelectPlan, WritePlan};
+pub(crate) use rows::{Call, Explained, RowsPlan, SelectPlan, StepPlan, StepsPlan, WritePlan};
 pub(crate) use session::SessionPlan;
 
 use super::{Answer, Backend};

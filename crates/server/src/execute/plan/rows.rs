@@ -11,9 +11,9 @@ use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{
-    Bound, Conflict, CopyFormat, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows, LockedRows,
-    LockingPlan, Operand, OutputColumn, QueryPlan, Returning, RowsToChange, Scalar, Through,
-    UpdatePlan,
+    Action, Bound, Conflict, CopyFormat, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows,
+    LockedRows, LockingPlan, MergePlan, Operand, OutputColumn, QueryPlan, Returning, RowsToChange,
+    Scalar, Through, UpdatePlan,
 };
 
 /// A procedure and its arguments.
@@ -29,6 +29,8 @@ pub(crate) enum Call {
 pub(crate) enum RowsPlan {
     Select(SelectPlan),
     Write(WritePlan),
+    /// Its WITH changes rows.
+    Steps(Arc<StepsPlan>),
     /// How a statement would be done; with true, how it was.
     Explain(Explained, bool),
     CopyIn(CopyPlan),
@@ -58,6 +60,67 @@ pub(crate) enum WritePlan {
     Delete(DeletePlan),
 }
 
+/// One step of a statement.
+pub(crate) enum StepPlan {
+    Query(QueryPlan),
+    Write(WritePlan),
+    Merge(MergePlan),
+}
+
+/// A statement of several steps, in their order.
+pub(crate) struct StepsPlan {
+    pub(crate) steps: Vec<StepPlan>,
+    /// The one whose rows are the answer.
+    pub(crate) last: usize,
+}
+
+impl StepsPlan {
+    fn last(&self) -> &StepPlan {
+        &self.steps[self.last]
+    }
+}
+
+impl StepPlan {
+    /// The columns of its rows; none where it sends none.
+    pub(crate) fn columns(&self) -> Option<Arc<[OutputColumn]>> {
+        match self {
+            StepPlan::Query(query) => Some(Arc::clone(&query.columns)),
+            StepPlan::Write(write) => write.returned(),
+            StepPlan::Merge(_) => None,
+        }
+    }
+
+    fn is_stale(&self, seen: &Seen) -> bool {
+        match self {
+            StepPlan::Query(query) => query.is_stale(seen),
+            StepPlan::Write(write) => write.is_stale(seen),
+            StepPlan::Merge(merge) => {
+                !seen.is_current(&merge.table)
+                    || merge.queries().any(|found| found.query.is_stale(seen))
+            }
+        }
+    }
+
+    fn check_rights(&self, backend: &Backend) -> Result<()> {
+        match self {
+            StepPlan::Query(query) => backend.check_reads(query),
+            StepPlan::Write(write) => write.check_rights(backend),
+            StepPlan::Merge(merge) => merge.queries().try_for_each(|found| {
+                backend.check_reads(&found.query)?;
+                found.actions.iter().try_for_each(|action| {
+                    let right = match action {
+                        Action::Nothing => return Ok(()),
+                        Action::Insert(_) => Right::Insert,
+                        Action::Update(_) => Right::Update,
+                        Action::Delete => Right::Delete,
+                    };
+                    backend.check_right(right, &merge.table)
+                })
+            }),
+        }
+    }
+}
+
 /// A statement that EXPLAIN tells about.
 #[derive(Clone)]
 pub(crate) enum Explained {
@@ -70,6 +133,7 @@ impl RowsPlan {
         match self {
             RowsPlan::Select(select) => Some(Arc::clone(select.columns())),
             RowsPlan::Write(write) => write.returned(),
+            RowsPlan::Steps(plan) => plan.last().columns(),
             RowsPlan::Explain(..) => Some([text_column("QUERY PLAN")].into()),
             RowsPlan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
             RowsPlan::CopyIn(_)
@@ -85,6 +149,7 @@ impl RowsPlan {
                 select.is_stale(seen)
             }
             RowsPlan::Write(write) => write.is_stale(seen),
+            RowsPlan::Steps(plan) => plan.steps.iter().any(|step| step.is_stale(seen)),
             RowsPlan::Explain(Explained::Write(write), _) => write.is_stale(seen),
             RowsPlan::CopyIn(copy) | RowsPlan::CopyOut(copy) => !seen.is_current(&copy.table),
             RowsPlan::CopyRows(rows, _) => rows.is_stale(seen),
@@ -104,6 +169,11 @@ impl RowsPlan {
     pub(super) fn writes(&self) -> Option<&'static str> {
         match self {
             RowsPlan::Write(write) => Some(write.verb()),
+            RowsPlan::Steps(plan) => Some(match plan.last() {
+                StepPlan::Query(_) => "SELECT",
+                StepPlan::Merge(_) => "MERGE",
+                StepPlan::Write(write) => write.verb(),
+            }),
             RowsPlan::CopyIn(_) => Some("COPY FROM"),
             RowsPlan::CopyRows(rows, _) => rows.writes(),
             RowsPlan::Call(Call::InsertLoop { .. }) => Some("CALL"),
@@ -126,6 +196,9 @@ impl RowsPlan {
                 select.check_rights(backend)
             }
             RowsPlan::Write(write) => write.check_rights(backend),
+            RowsPlan::Steps(plan) => {
+                plan.steps.iter().try_for_each(|step| step.check_rights(backend))
+            }
             RowsPlan::Explain(Explained::Write(write), _) => write.check_rights(backend),
             RowsPlan::CopyIn(copy) => backend.check_right(Right::Insert, &copy.table),
             RowsPlan::CopyOut(copy) => backend.check_right(Right::Select, &copy.table),
@@ -138,10 +211,12 @@ impl RowsPlan {
         match self {
             RowsPlan::Select(select) => Ok(Answer::rows(select.run(backend, bound)?)),
             RowsPlan::Write(write) => write.run(backend, bound),
+            RowsPlan::Steps(plan) => backend.run_steps(plan, bound),
             RowsPlan::CopyRows(rows, format) => {
                 let answer = match rows.as_ref() {
                     RowsPlan::Select(select) => Answer::rows(select.run(backend, bound)?),
                     RowsPlan::Write(write) => write.run(backend, bound)?,
+                    RowsPlan::Steps(plan) => backend.run_steps(plan, bound)?,
                     _ => return Err(SqlError::protocol("a copy of what has no rows".to_owned())),
                 };
                 Ok(match answer {
@@ -227,7 +302,7 @@ impl WritePlan {
         }
     }
 
-    fn verb(&self) -> &'static str {
+    pub(in crate::execute) fn verb(&self) -> &'static str {
         match self {
             WritePlan::Insert(_) => "INSERT",
             WritePlan::Update(_) => "UPDATE",
@@ -235,13 +310,17 @@ impl WritePlan {
         }
     }
 
-    /// The columns of RETURNING.
-    fn returned(&self) -> Option<Arc<[OutputColumn]>> {
-        let returning = match self {
+    pub(in crate::execute) fn returning(&self) -> &Option<Returning> {
+        match self {
             WritePlan::Insert(insert) => &insert.returning,
             WritePlan::Update(update) => &update.returning,
             WritePlan::Delete(delete) => &delete.returning,
-        };
+        }
+    }
+
+    /// The columns of RETURNING.
+    fn returned(&self) -> Option<Arc<[OutputColumn]>> {
+        let returning = self.returning();
         returning.as_ref().map(|Returning { columns, .. }| Arc::clone(columns))
     }
 

@@ -1,0 +1,91 @@
+//! What is another value each time it is computed is computed for the rows of an answer alone, in their order: behind
+//! ORDER BY and LIMIT, as in PostgreSQL. `SELECT nextval('s') FROM t ORDER BY a LIMIT 10` takes ten numbers.
+//!
+//! Where ORDER BY is by such a value, DataFusion takes a call for a constant that has nothing but constants among its
+//! arguments, and does not sort by it. So there it stands below a call that has no arguments.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, Result};
+use datafusion::functions::expr_fn::random;
+use datafusion::logical_expr::logical_plan::{Projection, Sort};
+use datafusion::logical_expr::{Expr, LogicalPlan, lit, when};
+
+/// How columns are called that only what is postponed looks at.
+const NEEDED: &str = "onrush_needed_";
+
+/// The plan with such values computed behind the sorts.
+pub(crate) fn volatile_behind_sorts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Sort(sort) = &node else { return Ok(Transformed::no(node)) };
+        let LogicalPlan::Projection(projection) = &*sort.input else {
+            return Ok(Transformed::no(node));
+        };
+        Ok(match behind(sort, projection)? {
+            Some(plan) => Transformed::yes(plan),
+            None => Transformed::no(node),
+        })
+    })
+    .data()
+}
+
+fn behind(sort: &Sort, projection: &Projection) -> Result<Option<LogicalPlan>> {
+    let mut ordering = HashSet::new();
+    for key in &sort.expr {
+        ordering.extend(key.expr.column_refs());
+    }
+    let outputs = projection.schema.columns();
+    let is_postponed = |(expr, output): (&Expr, &Column)| {
+        expr.is_volatile() && !has_query(expr) && !ordering.contains(output)
+    };
+    let postponed: Vec<bool> = projection.expr.iter().zip(&outputs).map(is_postponed).collect();
+    if !projection.expr.iter().chain(sort.expr.iter().map(|key| &key.expr)).any(Expr::is_volatile) {
+        return Ok(None);
+    }
+    let (mut before, mut after, mut needed) = (Vec::new(), Vec::new(), Vec::<Column>::new());
+    for ((expr, output), postponed) in projection.expr.iter().zip(&outputs).zip(&postponed) {
+        if !postponed {
+            before.push(match expr.is_volatile() {
+                true => not_constant(expr.clone())?.alias(output.name.clone()),
+                false => expr.clone(),
+            });
+            after.push(Expr::Column(output.clone()));
+            continue;
+        }
+        let moved = expr.clone().transform(|inner| {
+            let Expr::Column(column) = &inner else { return Ok(Transformed::no(inner)) };
+            let known = needed.iter().position(|known| known == column);
+            let at = known.unwrap_or_else(|| {
+                needed.push(column.clone());
+                needed.len() - 1
+            });
+            Ok(Transformed::yes(Expr::Column(Column::from_name(format!("{NEEDED}{at}")))))
+        })?;
+        after.push(moved.data.alias(output.name.clone()));
+    }
+    let named = |(at, column)| Expr::Column(column).alias(format!("{NEEDED}{at}"));
+    before.extend(needed.into_iter().enumerate().map(named));
+    let input = Projection::try_new(before, Arc::clone(&projection.input))?;
+    let input = Arc::new(LogicalPlan::Projection(input));
+    let mut sort = Sort { input, ..sort.clone() };
+    for key in sort.expr.iter_mut().filter(|key| key.expr.is_volatile()) {
+        key.expr = not_constant(key.expr.clone())?;
+    }
+    let sort = LogicalPlan::Sort(sort);
+    Projection::try_new(after, Arc::new(sort)).map(LogicalPlan::Projection).map(Some)
+}
+
+/// The same value, which does not look like a constant.
+fn not_constant(expr: Expr) -> Result<Expr> {
+    when(random().lt(lit(2.0)), expr).end()
+}
+
+/// Whether there is a query in it, which has its own way to the columns outside.
+fn has_query(expr: &Expr) -> bool {
+    let is_query = |inner: &Expr| {
+        matches!(inner, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))
+    };
+    expr.exists(|inner| Ok(is_query(inner))).unwrap_or(true)
+}

@@ -1,0 +1,105 @@
+//! `DO NOTHING` and `INSERT DEFAULT VALUES` of MERGE: sqlparser does not read them. They become actions on a column
+//! with a name that no column has.
+
+use std::ops::Range;
+
+use sqlparser::ast::{AssignmentTarget, Expr, MergeAction, MergeInsertKind};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use super::names;
+use super::rewrite::word;
+
+const NOTHING: &str = "onrush.do nothing";
+const DEFAULTS: &str = "onrush.default values";
+
+/// Puts the actions in the place of the words.
+pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
+    let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+    let words: Vec<usize> = statement.filter(is_word).collect();
+    let is = |at: usize, wanted: &str| words.get(at).is_some_and(|at| word(&tokens[*at]) == wanted);
+    if !(0..words.len()).any(|at| is(at, "merge") && is(at + 1, "into")) {
+        return;
+    }
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        if is(at, "then") && is(at + 1, "do") && is(at + 2, "nothing") {
+            let when = (0..at).rev().find(|at| is(*at, "when"));
+            let is_matched = when.is_some_and(|when| is(when + 1, "matched"));
+            let action = if is_matched { update() } else { insert(NOTHING) };
+            found.push((words[at + 1]..=words[at + 2], action));
+        } else if is(at, "then") && is(at + 1, "insert") && is(at + 2, "default") {
+            if is(at + 3, "values") {
+                found.push((words[at + 1]..=words[at + 3], insert(DEFAULTS)));
+            }
+        }
+    }
+    for (place, action) in found.into_iter().rev() {
+        let span = tokens[*place.start()].span;
+        tokens.splice(place, action.into_iter().map(|token| TokenWithSpan { token, span }));
+    }
+}
+
+fn name(name: &str) -> Token {
+    Token::make_word(name, Some('"'))
+}
+
+fn update() -> Vec<Token> {
+    let space = || Token::Whitespace(Whitespace::Space);
+    vec![
+        Token::make_keyword("UPDATE"),
+        space(),
+        Token::make_keyword("SET"),
+        space(),
+        name(NOTHING),
+        Token::Eq,
+        name(NOTHING),
+    ]
+}
+
+fn insert(what: &str) -> Vec<Token> {
+    vec![
+        Token::make_keyword("INSERT"),
+        Token::Whitespace(Whitespace::Space),
+        Token::make_keyword("VALUES"),
+        Token::LParen,
+        name(what),
+        Token::RParen,
+    ]
+}
+
+/// What an action says that stands for words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Nothing,
+    DefaultValues,
+    /// What it is written as.
+    Itself,
+}
+
+pub(super) fn said_by(action: &MergeAction) -> Said {
+    match action {
+        MergeAction::Update(update) => match update.assignments.as_slice() {
+            [only] => match &only.target {
+                AssignmentTarget::ColumnName(column)
+                    if names::column(column).is_ok_and(|name| name == NOTHING) =>
+                {
+                    Said::Nothing
+                }
+                _ => Said::Itself,
+            },
+            _ => Said::Itself,
+        },
+        MergeAction::Insert(insert) => match &insert.kind {
+            MergeInsertKind::Values(values) => match values.rows.as_slice() {
+                [row] => match row.content.as_slice() {
+                    [Expr::Identifier(name)] if name.value == NOTHING => Said::Nothing,
+                    [Expr::Identifier(name)] if name.value == DEFAULTS => Said::DefaultValues,
+                    _ => Said::Itself,
+                },
+                _ => Said::Itself,
+            },
+            MergeInsertKind::Row => Said::Itself,
+        },
+        MergeAction::Delete { .. } => Said::Itself,
+    }
+}
