@@ -14,10 +14,11 @@ use crate::commands::{Step, run_all};
 const PLANTED_FEATURES: &str =
     "onrush-sim/planted-faults,onrush-sim/lost-cache,onrush-prove-wire/planted-faults";
 /// The tests that do more, or anything at all, with these features, by the crates that have them.
-const PLANTED_TESTS: [(&str, &str); 10] = [
+const PLANTED_TESTS: [(&str, &str); 11] = [
     ("prove-wire", "planted_faults_are_found"),
     ("sim", "a_panic_inside_stops_the_engine"),
     ("sim", "a_session_sees_its_own_commits"),
+    ("sim", "indexes_built_beside_writers"),
     ("sim", "indexes_that_do_not_follow"),
     ("sim", "locked_rows_are_left_alone"),
     ("sim", "long_values_that_are_not_whole"),

@@ -53,7 +53,8 @@ fn catch_up(
 }
 
 fn check(db: &Database) {
-    let report = db.check(&OnlineOptions::default(), &Progress::default()).unwrap();
+    let options = OnlineOptions { busy_percent: 100, ..OnlineOptions::default() };
+    let report = db.check(&options, &Progress::default()).unwrap();
     assert_eq!(report.findings, []);
 }
 

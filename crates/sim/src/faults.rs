@@ -41,6 +41,8 @@ pub enum Finder {
     GivenUp,
     /// A test of its own, `tests/indexes_that_do_not_follow.rs`: the check of an open database.
     Indexes,
+    /// A test of its own, `tests/indexes_built_beside_writers.rs`: the check of an open database.
+    BuiltIndexes,
     /// A test of its own, `tests/long_values_that_are_not_whole.rs`: the checks.
     LongValues,
     /// A test of its own, `tests/references_meet_removals.rs`: two threads that run against each other.
@@ -59,6 +61,7 @@ impl Finder {
             | Finder::Threads
             | Finder::GivenUp
             | Finder::Indexes
+            | Finder::BuiltIndexes
             | Finder::LongValues
             | Finder::References
             | Finder::RowLocks => Some("a test of its own"),
@@ -79,6 +82,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::OwnCommitUnseen => Finder::Threads,
         Fault::GivenUpSnapshotUnnoticed => Finder::GivenUp,
         Fault::OldEntryKept | Fault::EntryLeftOut => Finder::Indexes,
+        Fault::BuiltIndexMissed | Fault::RemovalLeavesNoTrace => Finder::BuiltIndexes,
         Fault::PieceLeftOut | Fault::PieceKept => Finder::LongValues,
         Fault::ReferencesNotLocked => Finder::References,
         Fault::RowLockIgnored => Finder::RowLocks,
@@ -114,6 +118,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         | Finder::Threads
         | Finder::GivenUp
         | Finder::Indexes
+        | Finder::BuiltIndexes
         | Finder::LongValues
         | Finder::References
         | Finder::RowLocks

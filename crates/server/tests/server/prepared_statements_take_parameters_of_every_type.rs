@@ -188,7 +188,7 @@ async fn the_steps_of_a_statement_share_its_parameters() {
     query(&client, "CREATE TABLE t (id int PRIMARY KEY, part float8, note text)").await;
     query(&client, "INSERT INTO t VALUES (1, 0.5, 'old')").await;
     let text = "WITH gone AS (DELETE FROM t WHERE id = $3 RETURNING note), \
-                new AS (INSERT INTO t SELECT $1, $2, note || $4 FROM gone RETURNING id, note) \
+                new AS (INSERT INTO t SELECT $1::int, $2::float8, note || $4 FROM gone RETURNING id, note) \
                 SELECT new.note, $5 + new.id FROM new";
     let statement = client.prepare(text).await.unwrap();
     let types = [Type::INT4, Type::FLOAT8, Type::INT4, Type::TEXT, Type::INT4];
