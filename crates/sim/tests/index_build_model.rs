@@ -338,7 +338,7 @@ fn run(fault: Fault) {
             }
         });
     }
-    begin(|model| drop((0..FILLS).any(|_| model.fill())));
+    begin(|model| _ = (0..FILLS).any(|_| model.fill()));
     begin(|model| (0..COLLECTIONS).for_each(|_| model.collect()));
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     // While nobody writes.

@@ -133,13 +133,15 @@ impl Backend {
         Ok(match step {
             StepPlan::Query(query) => Doing::Query(query),
             StepPlan::Merge(plan) => Doing::Merge(plan),
-            StepPlan::Write(WritePlan::Insert(insert)) => Doing::Insert(self.way(insert, bound)?),
-            StepPlan::Write(write @ WritePlan::Update(update)) => {
-                Doing::Update(found_way(write)?, update, query_of(&update.rows)?)
-            }
-            StepPlan::Write(write @ WritePlan::Delete(delete)) => {
-                Doing::Delete(found_way(write)?, delete, query_of(&delete.rows)?)
-            }
+            StepPlan::Write(write) => match &**write {
+                WritePlan::Insert(insert) => Doing::Insert(self.way(insert, bound)?),
+                WritePlan::Update(update) => {
+                    Doing::Update(found_way(write)?, update, query_of(&update.rows)?)
+                }
+                WritePlan::Delete(delete) => {
+                    Doing::Delete(found_way(write)?, delete, query_of(&delete.rows)?)
+                }
+            },
         })
     }
 }

@@ -27,10 +27,10 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
             let is_matched = when.is_some_and(|when| is(when + 1, "matched"));
             let action = if is_matched { update() } else { insert(NOTHING) };
             found.push((words[at + 1]..=words[at + 2], action));
-        } else if is(at, "then") && is(at + 1, "insert") && is(at + 2, "default") {
-            if is(at + 3, "values") {
-                found.push((words[at + 1]..=words[at + 3], insert(DEFAULTS)));
-            }
+        }
+        let is_default = is(at, "then") && is(at + 1, "insert") && is(at + 2, "default");
+        if is_default && is(at + 3, "values") {
+            found.push((words[at + 1]..=words[at + 3], insert(DEFAULTS)));
         }
     }
     for (place, action) in found.into_iter().rev() {

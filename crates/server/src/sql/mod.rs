@@ -154,6 +154,9 @@ impl<'b> Planner<'b> {
     }
 }
 
+/// How often a statement is planned while others define something.
+const PLANNING_TRIES: usize = 10;
+
 /// One statement, read but not planned.
 #[derive(Clone, Debug)]
 pub(crate) enum Parsed {
@@ -231,9 +234,26 @@ impl Parsed {
         )
     }
 
-    /// What is to be done, on the tables that there are now. A fault of a planner fails the statement, not the client's
-    /// connection.
+    /// What is to be done, on the tables that there are now. Where it fails, and somebody has defined something
+    /// meanwhile, a table may have been looked at before and after: then it is planned again.
     pub(crate) fn plan(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let version = planner.database.definitions_version();
+            let mut noted = parameters.clone();
+            let planned = self.planned_once(planner, &mut noted);
+            let is_old = planner.database.definitions_version() != version;
+            if planned.is_err() && is_old && tries < PLANNING_TRIES {
+                continue;
+            }
+            *parameters = noted;
+            return planned;
+        }
+    }
+
+    /// A fault of a planner fails the statement, not the client's connection.
+    fn planned_once(&self, planner: Planner<'_>, parameters: &mut Parameters) -> Result<Plan> {
         let planned = AssertUnwindSafe(|| self.planned(planner, parameters));
         catch_unwind(planned).unwrap_or_else(|panic| {
             let told = panic.downcast_ref::<String>().map(String::as_str);

@@ -283,11 +283,15 @@ impl Planned<'_> {
         let before = parameters.clone();
         let plan = match &*query.body {
             SetExpr::Merge(Statement::Merge(merge)) => {
-                StepPlan::Merge(merge::plan(&planner, query.with.as_ref(), merge, parameters)?)
+                let plan = merge::plan(&planner, query.with.as_ref(), merge, parameters)?;
+                StepPlan::Merge(Box::new(plan))
             }
             _ => match with::plan(&planner, query, parameters)? {
-                Some(write) => StepPlan::Write(write),
-                None => StepPlan::Query(QueryPlan::new(&planner, query.clone(), parameters)?),
+                Some(write) => StepPlan::Write(Box::new(write)),
+                None => {
+                    let plan = QueryPlan::new(&planner, query.clone(), parameters)?;
+                    StepPlan::Query(Box::new(plan))
+                }
             },
         };
         // What others have of them they are still to say.

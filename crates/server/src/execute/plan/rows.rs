@@ -62,9 +62,9 @@ pub(crate) enum WritePlan {
 
 /// One step of a statement.
 pub(crate) enum StepPlan {
-    Query(QueryPlan),
-    Write(WritePlan),
-    Merge(MergePlan),
+    Query(Box<QueryPlan>),
+    Write(Box<WritePlan>),
+    Merge(Box<MergePlan>),
 }
 
 /// A statement of several steps, in their order.
