@@ -13,6 +13,8 @@ use datafusion::functions::expr_fn::random;
 use datafusion::logical_expr::logical_plan::{Projection, Sort};
 use datafusion::logical_expr::{Expr, LogicalPlan, lit, when};
 
+use crate::row_by_row::has_subquery;
+
 /// How columns are called that only what is postponed looks at.
 const NEEDED: &str = "onrush_needed_";
 
@@ -32,18 +34,21 @@ pub(crate) fn volatile_behind_sorts(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn behind(sort: &Sort, projection: &Projection) -> Result<Option<LogicalPlan>> {
+    let keys = sort.expr.iter().map(|key| &key.expr);
+    if !projection.expr.iter().chain(keys).any(Expr::is_volatile) {
+        return Ok(None);
+    }
     let mut ordering = HashSet::new();
     for key in &sort.expr {
         ordering.extend(key.expr.column_refs());
     }
     let outputs = projection.schema.columns();
+    // A query in it has its own way to the columns outside.
     let is_postponed = |(expr, output): (&Expr, &Column)| {
-        expr.is_volatile() && !has_query(expr) && !ordering.contains(output)
+        Ok(expr.is_volatile() && !has_subquery(expr)? && !ordering.contains(output))
     };
-    let postponed: Vec<bool> = projection.expr.iter().zip(&outputs).map(is_postponed).collect();
-    if !projection.expr.iter().chain(sort.expr.iter().map(|key| &key.expr)).any(Expr::is_volatile) {
-        return Ok(None);
-    }
+    let postponed = projection.expr.iter().zip(&outputs).map(is_postponed);
+    let postponed: Vec<bool> = postponed.collect::<Result<_>>()?;
     let (mut before, mut after, mut needed) = (Vec::new(), Vec::new(), Vec::<Column>::new());
     for ((expr, output), postponed) in projection.expr.iter().zip(&outputs).zip(&postponed) {
         if !postponed {
@@ -80,12 +85,4 @@ fn behind(sort: &Sort, projection: &Projection) -> Result<Option<LogicalPlan>> {
 /// The same value, which does not look like a constant.
 fn not_constant(expr: Expr) -> Result<Expr> {
     when(random().lt(lit(2.0)), expr).end()
-}
-
-/// Whether there is a query in it, which has its own way to the columns outside.
-fn has_query(expr: &Expr) -> bool {
-    let is_query = |inner: &Expr| {
-        matches!(inner, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))
-    };
-    expr.exists(|inner| Ok(is_query(inner))).unwrap_or(true)
 }

@@ -32,6 +32,7 @@ use datafusion::physical_plan::collect;
 use crate::functions::{has_expression, rewrite};
 use crate::query::check_counts;
 use membership::Members;
+pub(crate) use membership::has_subquery;
 use tokio::sync::OnceCell;
 
 mod join_condition;

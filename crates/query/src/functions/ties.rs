@@ -18,16 +18,12 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
 }
 
 fn counted(given: &Given<'_>) -> Result<Value<'static>> {
-    let count = match given.values.first() {
-        Some(Value::Int32(count)) => i64::from(*count),
-        Some(Value::Int64(count)) => *count,
-        _ => {
+    match given.values.first().and_then(Value::as_i64) {
+        Some(count @ 0..) => Ok(Value::Int64(count)),
+        Some(_) => Err(QueryError::NegativeCount { clause: "LIMIT" }),
+        None => {
             let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause".to_owned();
-            return Err(QueryError::refused("2201W", message));
+            Err(QueryError::refused("2201W", message))
         }
-    };
-    match count {
-        0.. => Ok(Value::Int64(count)),
-        _ => Err(QueryError::NegativeCount { clause: "LIMIT" }),
     }
 }

@@ -37,7 +37,8 @@ pub(super) fn is_joined(of: &InSubquery, node: &LogicalPlan) -> Result<bool> {
     Ok(!is_below_others(&filter.predicate, of)?)
 }
 
-fn has_subquery(expression: &Expr) -> Result<bool> {
+/// Whether there is a query in it.
+pub(crate) fn has_subquery(expression: &Expr) -> Result<bool> {
     expression.exists(|inner| {
         Ok(matches!(inner, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)))
     })

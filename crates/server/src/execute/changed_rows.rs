@@ -13,9 +13,7 @@ pub(super) struct ChangedRows(HashSet<(u32, Vec<u8>)>);
 impl ChangedRows {
     /// Whether it was not among them yet.
     pub(super) fn add(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        let mut bytes = Vec::new();
-        table.schema().encode_key(key, &mut bytes)?;
-        Ok(self.0.insert((table.id(), bytes)))
+        Ok(self.0.insert(row(table, key)?))
     }
 
     /// As [`add`](Self::add), by the bytes of the key.
@@ -24,8 +22,12 @@ impl ChangedRows {
     }
 
     pub(super) fn contains(&self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        let mut bytes = Vec::new();
-        table.schema().encode_key(key, &mut bytes)?;
-        Ok(self.0.contains(&(table.id(), bytes)))
+        Ok(self.0.contains(&row(table, key)?))
     }
+}
+
+fn row(table: &Table, key: &[Value<'_>]) -> Result<(u32, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    table.schema().encode_key(key, &mut bytes)?;
+    Ok((table.id(), bytes))
 }

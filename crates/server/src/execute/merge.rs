@@ -62,10 +62,6 @@ pub(super) fn run(
 
 /// What is done with a row that was found; none if it is left alone.
 fn action<'m>(rows: &'m MergeRows, row: &Row) -> Option<&'m Action> {
-    let number = match row.first()? {
-        Value::Int32(number) => usize::try_from(*number).ok()?,
-        Value::Int64(number) => usize::try_from(*number).ok()?,
-        _ => return None,
-    };
+    let number = usize::try_from(row.first()?.as_i64()?).ok()?;
     rows.actions.get(number).filter(|action| !matches!(action, Action::Nothing))
 }

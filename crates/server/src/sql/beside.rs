@@ -9,6 +9,7 @@ use sqlparser::ast::{
 
 use super::operand::Parameters;
 use super::select::query_of;
+use super::view::stored::quoted;
 use super::{Planner, QueryPlan, names};
 use crate::error::{Result, SqlError};
 
@@ -61,7 +62,6 @@ fn all_of(name: &str) -> SelectItem {
 
 /// The columns of a row one by one: all that the changed table has is more than it shows.
 pub(super) fn columns_of(row: &NamedRow) -> impl Iterator<Item = SelectItem> {
-    let quoted = |name: &str| Ident::with_quote('"', name);
     let column = move |column: &NamedColumn| {
         let parts = vec![quoted(&row.name), quoted(&column.name)];
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts))

@@ -83,6 +83,14 @@ impl Changed {
         schemas::own_name(self.definition.name())
     }
 
+    /// The columns of its key, in their order.
+    pub(super) fn key(&self, relation: &str) -> impl Iterator<Item = Expr> {
+        let columns = self.definition.columns();
+        self.definition.primary_key().iter().map(move |column| {
+            Expr::CompoundIdentifier(vec![quoted(relation), quoted(&columns[*column].name)])
+        })
+    }
+
     pub(super) fn is_view(&self) -> bool {
         self.view.is_some()
     }

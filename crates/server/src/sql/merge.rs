@@ -229,12 +229,10 @@ impl<'c> Clauses<'c> {
         if self.actions.is_empty() {
             return Ok(None);
         }
-        let key = self.definition().primary_key().iter().map(|column| {
-            let quoted = |name: &str| Ident::with_quote('"', name);
-            let name = &self.definition().columns()[*column].name;
-            Expr::CompoundIdentifier(vec![quoted(self.relation), quoted(name)])
-        });
-        let key: Vec<Expr> = if is_matched { key.collect() } else { Vec::new() };
+        let key: Vec<Expr> = match is_matched {
+            true => self.changed.key(self.relation).collect(),
+            false => Vec::new(),
+        };
         let takes = |(number, found): &(usize, Expr)| {
             let is_it = Expr::BinaryOp {
                 left: Box::new(self.number()),

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use sqlparser::ast::{AssignmentTarget, Expr, MergeAction, MergeInsertKind};
+use sqlparser::ast::{Assignment, AssignmentTarget, Expr, MergeAction, MergeInsertKind};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::names;
@@ -77,29 +77,28 @@ pub(super) enum Said {
 }
 
 pub(super) fn said_by(action: &MergeAction) -> Said {
-    match action {
-        MergeAction::Update(update) => match update.assignments.as_slice() {
-            [only] => match &only.target {
-                AssignmentTarget::ColumnName(column)
-                    if names::column(column).is_ok_and(|name| name == NOTHING) =>
-                {
-                    Said::Nothing
-                }
-                _ => Said::Itself,
-            },
-            _ => Said::Itself,
-        },
-        MergeAction::Insert(insert) => match &insert.kind {
-            MergeInsertKind::Values(values) => match values.rows.as_slice() {
-                [row] => match row.content.as_slice() {
-                    [Expr::Identifier(name)] if name.value == NOTHING => Said::Nothing,
-                    [Expr::Identifier(name)] if name.value == DEFAULTS => Said::DefaultValues,
-                    _ => Said::Itself,
-                },
-                _ => Said::Itself,
-            },
-            MergeInsertKind::Row => Said::Itself,
-        },
-        MergeAction::Delete { .. } => Said::Itself,
+    let name = match action {
+        MergeAction::Update(update) => only_column(&update.assignments),
+        MergeAction::Insert(insert) => only_value(&insert.kind),
+        MergeAction::Delete { .. } => None,
+    };
+    match name.as_deref() {
+        Some(NOTHING) => Said::Nothing,
+        Some(DEFAULTS) => Said::DefaultValues,
+        _ => Said::Itself,
     }
+}
+
+fn only_column(assignments: &[Assignment]) -> Option<String> {
+    let [Assignment { target: AssignmentTarget::ColumnName(column), .. }] = assignments else {
+        return None;
+    };
+    names::column(column).ok()
+}
+
+fn only_value(kind: &MergeInsertKind) -> Option<String> {
+    let MergeInsertKind::Values(values) = kind else { return None };
+    let [row] = values.rows.as_slice() else { return None };
+    let [Expr::Identifier(name)] = row.content.as_slice() else { return None };
+    Some(name.value.clone())
 }

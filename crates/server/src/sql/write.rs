@@ -7,8 +7,8 @@ use onrush::{DefaultValue, Table, TableDefinition};
 use onrush_query::{NamedRow, Place};
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableAlias, TableFactor,
-    TableWithJoins, Update, UpdateTableFromKind, With,
+    FunctionArguments, ObjectName, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
+    Update, UpdateTableFromKind, With,
 };
 
 use super::changed::{Changed, Through};
@@ -18,6 +18,7 @@ use super::operand::{Operand, Parameters};
 use super::plan;
 use super::query::QueryPlan;
 use super::select::query_of;
+use super::view::stored::quoted;
 use super::{Planner, beside, condition, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
@@ -223,7 +224,6 @@ pub(super) fn own_table(
     let mut of_with = with.iter().flat_map(|with| &with.cte_tables);
     let is_taken = of_with.any(|cte| names::identifier(&cte.alias.name) == *own);
     if is_taken || planner.step(own).is_some() {
-        let quoted = |name: &str| Ident::with_quote('"', name);
         let (schema, own) = schemas::parts(changed.table.name());
         *name = ObjectName::from(vec![quoted(schema), quoted(own)]);
         let (explicit, columns, at) = (true, Vec::new(), None);
@@ -304,12 +304,7 @@ impl Wanted<'_> {
         }
         let place = Place { one: "UPDATE", many: "UPDATE" };
         planner.queries.check_of_one_row(&found, &place)?;
-        let definition = &self.changed.definition;
-        let quoted = |name: &str| Ident::with_quote('"', name);
-        let key = definition.primary_key().iter().map(|column| {
-            let name = &definition.columns()[*column].name;
-            Expr::CompoundIdentifier(vec![quoted(self.relation), quoted(name)])
-        });
+        let key = self.changed.key(self.relation);
         // With names of their own: the same value may be wanted twice, or be a part of the key.
         let named = |(at, expr): (usize, Expr)| SelectItem::ExprWithAlias {
             expr,
