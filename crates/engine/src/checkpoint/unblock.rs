@@ -41,8 +41,8 @@ impl Store {
             }
             Blocked::Split => Ok(()),
             Blocked::Slot => self.make_slots(recorder),
-            Blocked::Transaction(number) => {
-                self.resolver.transactions.wait(number, recorder);
+            Blocked::Transaction(transaction) => {
+                self.resolver.transactions.wait(transaction, recorder);
                 Ok(())
             }
             Blocked::Definition(table) => {

@@ -16,7 +16,7 @@ pub(crate) use large::{LargeTable, LargeTransactions};
 pub use row_locks::RowLock;
 pub(crate) use row_locks::{LockOwnerNumber, LockedRow, NO_OWNER, Queued, RowLocks};
 pub(crate) use snapshots::Snapshots;
-pub(crate) use states::{TransactionStates, TransactionStatus};
+pub(crate) use states::{PendingTransaction, TransactionStates, TransactionStatus};
 
 use crate::node::leaf::Owner;
 use crate::runtime::LogCell;

@@ -37,6 +37,15 @@ pub(crate) enum TransactionStatus {
     Committed(Lsn),
 }
 
+/// A transaction that had no outcome when its intent was seen. Its number alone does not say which one it was: another
+/// one has the number as soon as it is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PendingTransaction {
+    number: u32,
+    /// The transactions that have had the number, this one included.
+    incarnation: u64,
+}
+
 struct Free {
     numbers: Vec<u32>,
     changed_at: Instant,
@@ -47,6 +56,8 @@ struct Free {
 /// See the module.
 pub(crate) struct TransactionStates {
     states: Box<[AtomicU64]>,
+    /// How often each number was given to a transaction.
+    incarnations: Box<[AtomicU64]>,
     free: Mutex<Free>,
     /// A status was set, or a number became free.
     changed: Condvar,
@@ -56,6 +67,7 @@ impl TransactionStates {
     pub(crate) fn new() -> TransactionStates {
         TransactionStates {
             states: (0..TRANSACTIONS_MAX).map(|_| AtomicU64::new(FREE)).collect(),
+            incarnations: (0..TRANSACTIONS_MAX).map(|_| AtomicU64::new(0)).collect(),
             free: Mutex::new(Free {
                 numbers: (0..TRANSACTIONS_MAX as u32).rev().collect(),
                 changed_at: Instant::now(),
@@ -71,6 +83,7 @@ impl TransactionStates {
         let mut free = self.lock(recorder);
         while !free.is_stopped {
             if let Some(number) = free.numbers.pop() {
+                self.incarnations[number as usize].fetch_add(1, Ordering::Relaxed);
                 self.states[number as usize].store(PENDING, Ordering::Release);
                 return Some(number);
             }
@@ -124,11 +137,20 @@ impl TransactionStates {
         self.changed.notify_all();
     }
 
-    /// Waits until the transaction with this number may have an outcome. The number may be another
-    /// transaction's by then; the caller looks again at the row anyway.
-    pub(crate) fn wait(&self, number: u32, recorder: &Recorder) {
+    /// The transaction that has this number. The caller sees an intent of it, under the latch of the intent's leaf:
+    /// the number is not given back before the intent is resolved under that latch.
+    pub(crate) fn pending(&self, number: u32) -> PendingTransaction {
+        let incarnation = self.incarnations[number as usize].load(Ordering::Relaxed);
+        PendingTransaction { number, incarnation }
+    }
+
+    /// Waits until the transaction may have an outcome. Whoever has its number behind it is not waited for, as it may
+    /// wait for the caller.
+    pub(crate) fn wait(&self, transaction: PendingTransaction, recorder: &Recorder) {
         let mut free = self.lock(recorder);
-        let is_pending = self.states[number as usize].load(Ordering::Acquire) == PENDING;
+        let number = transaction.number as usize;
+        let is_pending = self.pending(transaction.number) == transaction
+            && self.states[number].load(Ordering::Acquire) == PENDING;
         if is_pending && !free.is_stopped {
             self.wait_for_change(&mut free, recorder);
         }
@@ -155,13 +177,31 @@ mod tests {
         let states = TransactionStates::new();
         let registry = onrush_waits::Registry::new();
         let number = states.begin(&Recorder::new(&registry, "panicked")).unwrap();
+        let panicked = states.pending(number);
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| states.wait(number, &Recorder::new(&registry, "waits")));
+                scope.spawn(|| states.wait(panicked, &Recorder::new(&registry, "waits")));
             }
             states.stop();
         });
         assert_eq!(states.status(number), TransactionStatus::Pending);
         assert_eq!(states.begin(&Recorder::new(&registry, "late")), None);
+    }
+
+    /// Two transactions, each of which saw an intent of one that has ended, and has that one's number, would otherwise
+    /// wait for each other.
+    #[test]
+    fn nobody_waits_for_whoever_has_the_number_next() {
+        let states = TransactionStates::new();
+        let registry = onrush_waits::Registry::new();
+        let recorder = Recorder::new(&registry, "waits");
+        let number = states.begin(&recorder).unwrap();
+        let seen = states.pending(number);
+        states.decide(number, Some(Lsn(8)));
+        states.end(number, &recorder);
+        assert_eq!(states.begin(&recorder), Some(number));
+        assert_ne!(states.pending(number), seen);
+        states.wait(seen, &recorder);
+        assert_eq!(states.status(number), TransactionStatus::Pending);
     }
 }

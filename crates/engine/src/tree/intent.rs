@@ -272,7 +272,9 @@ impl Placing<'_> {
         let rows = self.leaf.rows.as_ref().expect("`find` has seen the rows under this latch");
         let (owner, _) = rows.entry(index).stamp.as_intent().expect("the index of an intent");
         match owner {
-            Owner::Small(number) => Blocked::Transaction(number).into(),
+            Owner::Small(number) => {
+                Blocked::Transaction(self.trees.resolver.transactions.pending(number)).into()
+            }
             Owner::Large(_) => Refusal::Held,
         }
     }

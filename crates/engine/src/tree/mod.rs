@@ -53,6 +53,7 @@ use onrush_log::Lsn;
 use onrush_waits::Recorder;
 
 use crate::memory::Frame;
+use crate::status::PendingTransaction;
 use crate::storage::{StockPart, WantedPart};
 use crate::units::LeafId;
 
@@ -109,8 +110,8 @@ pub(crate) enum Blocked {
     Split,
     /// No slot could be reserved for a leaf that becomes dirty.
     Slot,
-    /// The small transaction with this number decides first.
-    Transaction(u32),
+    /// This small transaction decides first.
+    Transaction(PendingTransaction),
     /// A definition of the table with this number is under way.
     Definition(u32),
 }
