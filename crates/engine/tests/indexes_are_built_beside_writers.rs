@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use common::Fixture;
 use onrush::{
     ColumnDefinition, DataType, Database, Durability, Error, IndexBuildOptions, IndexBuildPhase,
-    NewIndex, OnlineOptions, Options, Session, Table, TableDefinition, Value, Waiting,
+    NewIndex, OnlineOptions, Options, Session, Table, TableChange, TableDefinition, Value, Waiting,
 };
 use onrush_check::Progress;
 use parking_lot::Mutex;
@@ -263,6 +263,28 @@ fn a_large_transaction_may_be_open_while_an_index_is_built() {
         db.close().unwrap();
         fixture.folder = tempfile::tempdir().unwrap();
     }
+}
+
+/// Its entries stay the same, whatever it is called.
+#[test]
+fn an_index_may_get_another_name_while_it_is_built() {
+    let (db, _) = filled(ROWS);
+    let renamer = db.clone();
+    let renamed = std::thread::spawn(move || {
+        while renamer.table("items").unwrap().definition().indexes().is_empty() {
+            std::thread::yield_now();
+        }
+        renamer.rename_index("by_number", "renamed").unwrap();
+        let renamed = TableChange::Rename { to: "others".to_owned() };
+        renamer.alter_table("items", &[renamed]).unwrap();
+    });
+    db.build_index("items", &by_number(), &IndexBuildOptions::default()).unwrap();
+    renamed.join().unwrap();
+    let table = db.table("others").unwrap();
+    let indexes = table.definition().indexes();
+    assert_eq!((indexes[0].name.as_str(), indexes[0].is_building), ("renamed", false));
+    assert_eq!(entries(&db, &table), ROWS as usize);
+    assert_sound(&db);
 }
 
 #[test]

@@ -20,7 +20,9 @@ use super::{Database, Table};
 use crate::catalog::Waiting;
 use crate::error::{Error, Result};
 use crate::options::{Background, Durability};
-use crate::session::{IndexFiller, KeyRange, NewIndex, ScanOptions, Session, Transaction};
+use crate::session::{
+    BuiltAgain, IndexFiller, KeyRange, NewIndex, ScanOptions, Session, Transaction, index_with,
+};
 use crate::transaction::{IndexBuild, IndexBuildState};
 
 /// Leaves of a table that are read from one snapshot: its entries are put in order together.
@@ -63,8 +65,8 @@ impl Database {
         if !self.has_rows(table)? {
             return self.define_as(options, |transaction| transaction.create_index(table, index));
         }
-        self.define_as(options, |transaction| transaction.begin_index(table, index).map(drop))?;
-        self.complete_index(&index.name, None, options)
+        let built = self.define_as(options, |transaction| transaction.begin_index(table, index))?;
+        self.complete_index(built, None, options)
     }
 
     /// Makes the entries of an index anew, while others write to its table and find rows by the old ones. Returns the
@@ -73,8 +75,9 @@ impl Database {
     /// # Errors
     /// [`UnknownIndex`](Error::UnknownIndex); as [`build_index`](Self::build_index). Then the old entries stay.
     pub fn rebuild_index(&self, index: &str, options: &IndexBuildOptions) -> Result<Table> {
-        let built = self.define_as(options, |transaction| transaction.begin_index_again(index))?;
-        self.complete_index(&built, Some(index), options)
+        let BuiltAgain { built, replaced } =
+            self.define_as(options, |transaction| transaction.begin_index_again(index))?;
+        self.complete_index(built, Some(replaced), options)
     }
 
     /// Indexes that are being built, and how far they are.
@@ -124,17 +127,17 @@ impl Database {
         session
     }
 
-    /// Fills the index and says that it is whole, or drops it.
+    /// Fills the index with these entries and says that it is whole, or drops it.
     fn complete_index(
         &self,
-        index: &str,
-        in_place_of: Option<&str>,
+        built: u32,
+        replaced: Option<u32>,
         options: &IndexBuildOptions,
     ) -> Result<Table> {
-        let done = self.fill_and_finish(index, in_place_of, options);
+        let done = self.fill_and_finish(built, replaced, options);
         if done.is_err() && self.check_running().is_ok() {
             // Somebody may have dropped it, or its table.
-            match self.drop_index(index) {
+            match self.define(|transaction| transaction.drop_index_with(built)) {
                 Ok(_) | Err(Error::UnknownIndex { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -144,19 +147,23 @@ impl Database {
 
     fn fill_and_finish(
         &self,
-        index: &str,
-        in_place_of: Option<&str>,
+        built: u32,
+        replaced: Option<u32>,
         options: &IndexBuildOptions,
     ) -> Result<Table> {
         let mut session = self.building_session(options);
         let mut holder = session.begin_unseeing();
-        let name = holder.indexed_table(index)?;
-        let table = holder.reserve_table(&name)?;
-        let unknown = |_| Error::UnknownIndex { name: index.to_owned() };
-        let position = table.definition().index_position(index).map_err(unknown)?;
-        let entries = table.definition().indexes()[position].entries;
+        let (name, table) = loop {
+            let name = holder.table_of_entries(built)?;
+            match holder.reserve_table(&name) {
+                // It got another name meanwhile.
+                Err(Error::UnknownTable { .. }) => {}
+                reserved => break (name, reserved?),
+            }
+        };
+        let position = index_with(table.definition(), built)?;
         let builds = &self.engine().index_builds;
-        let build = IndexBuild::new(options.session, (table.id(), entries), in_place_of.is_some());
+        let build = IndexBuild::new(options.session, (table.id(), built), replaced.is_some());
         let build = Running { database: self, build: builds.add(build) };
         let left = self.fill(&table, position, &build.build, options)?;
         build.build.begin_finishing();
@@ -168,7 +175,7 @@ impl Database {
             }
         }
         filler.check_not_doubled()?;
-        let table = holder.finish_index(&name, index, in_place_of)?;
+        let table = holder.finish_index(&name, built, replaced)?;
         holder.commit_as(Durability::Durable)?;
         Ok(table)
     }

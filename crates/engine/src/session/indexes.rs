@@ -218,26 +218,36 @@ impl Transaction<'_> {
         self.put_definition(entry, |table| Ok(table.with_index(definition)?))
     }
 
-    /// Makes an index that is to be filled beside those who write to the table, from the commit on.
-    pub(crate) fn begin_index(&mut self, table: &str, index: &NewIndex) -> Result<Table> {
+    /// Makes an index that is to be filled beside those who write to the table, from the commit on. Returns the number
+    /// of its entries: others may give it another name meanwhile.
+    pub(crate) fn begin_index(&mut self, table: &str, index: &NewIndex) -> Result<u32> {
         let entry = self.lock_entry(table)?;
         check_is_table(&entry)?;
         let definition = index.definition(entry.schema.definition())?;
         self.lock_free_name(&index.name)?;
-        self.make_index(&entry, IndexDefinition { is_building: true, ..definition })
+        self.make_building(&entry, definition)
     }
 
-    /// The same for one that is to take the place of an index. Returns its name.
-    pub(crate) fn begin_index_again(&mut self, index: &str) -> Result<String> {
+    /// The same for one that is to take the place of an index.
+    pub(crate) fn begin_index_again(&mut self, index: &str) -> Result<BuiltAgain> {
         let entry = self.lock_indexed(index)?;
         let definition = entry.schema.definition();
         let known = definition.indexes()[definition.index_position(index)?].clone();
-        let name = self.lock_name_like(index)?;
-        self.make_index(
-            &entry,
-            IndexDefinition { name: name.clone(), is_building: true, ..known },
-        )?;
-        Ok(name)
+        let (replaced, name) = (known.entries, self.lock_name_like(index)?);
+        let built = self.make_building(&entry, IndexDefinition { name, ..known })?;
+        Ok(BuiltAgain { built, replaced })
+    }
+
+    fn make_building(
+        &mut self,
+        entry: &Arc<TableEntry>,
+        definition: IndexDefinition,
+    ) -> Result<u32> {
+        let definition = IndexDefinition { is_building: true, ..definition };
+        let table = self.make_index(entry, definition)?;
+        let made = table.definition().indexes().last();
+        made.map(|index| index.entries)
+            .ok_or_else(|| Error::Internal("an index was made, and is not there".into()))
     }
 
     /// Makes the entries of an index anew, for everyone else when the transaction commits. Until then nobody else
@@ -247,10 +257,10 @@ impl Transaction<'_> {
     /// [`UnknownIndex`](Error::UnknownIndex); those of waiting for who uses the table.
     pub fn rebuild_index(&mut self, index: &str) -> Result<Table> {
         let entry = self.lock_indexed(index)?;
-        let built = self.begin_index_again(index)?;
+        let BuiltAgain { built, replaced } = self.begin_index_again(index)?;
         let altered = self.entry(entry.name())?;
         self.fill_index(&entry, &self.handle(altered))?;
-        self.finish_index(entry.name(), &built, Some(index))
+        self.finish_index(entry.name(), built, Some(replaced))
     }
 
     /// A free name for what is built in the place of an index.
@@ -266,19 +276,40 @@ impl Transaction<'_> {
         Err(Error::Internal("all names are taken".into()))
     }
 
-    /// The index is whole from the commit on, and stands in the place of another one if it was made for that. The
-    /// table is locked.
+    /// The index with these entries is whole from the commit on, and stands in the place of another one if it was made
+    /// for that. The table is locked.
     pub(crate) fn finish_index(
         &mut self,
         table: &str,
-        index: &str,
-        in_place_of: Option<&str>,
+        built: u32,
+        replaced: Option<u32>,
     ) -> Result<Table> {
         let entry = self.lock_entry(table)?;
+        let definition = entry.schema.definition();
+        let name = |entries| {
+            index_with(definition, entries).map(|at| definition.indexes()[at].name.as_str())
+        };
+        let (index, in_place_of) = (name(built)?, replaced.map(name).transpose()?);
         if let Some(name) = in_place_of {
             self.rename_entries(index, name)?;
         }
         self.put_definition(&entry, |table| Ok(table.with_index_built(index, in_place_of)?))
+    }
+
+    /// The name of the table that the index with these entries is of.
+    pub(crate) fn table_of_entries(&self, entries: u32) -> Result<String> {
+        let known = self.as_seen(entries);
+        let of = known.and_then(|known| known.schema.definition().entries_of().map(|of| of.table));
+        let table = of.and_then(|table| self.as_seen(table));
+        table.map(|table| table.name().to_owned()).ok_or_else(|| unknown_entries(entries))
+    }
+
+    /// Drops the index with these entries.
+    pub(crate) fn drop_index_with(&mut self, entries: u32) -> Result<Table> {
+        let entry = self.lock_entry(&self.table_of_entries(entries)?)?;
+        let definition = entry.schema.definition();
+        let index = &definition.indexes()[index_with(definition, entries)?].name;
+        self.put_definition(&entry, |table| Ok(table.without_index(index)?))
     }
 
     fn rename_entries(&mut self, index: &str, to: &str) -> Result<()> {
@@ -451,6 +482,22 @@ impl Transaction<'_> {
         }
         Ok(())
     }
+}
+
+/// The numbers of the entries of an index that is built, and of the one whose place it takes.
+pub(crate) struct BuiltAgain {
+    pub(crate) built: u32,
+    pub(crate) replaced: u32,
+}
+
+/// The position of the index with these entries.
+pub(crate) fn index_with(table: &TableDefinition, entries: u32) -> Result<usize> {
+    let position = table.indexes().iter().position(|index| index.entries == entries);
+    position.ok_or_else(|| unknown_entries(entries))
+}
+
+fn unknown_entries(entries: u32) -> Error {
+    Error::UnknownIndex { name: format!("with the entries of table {entries}") }
 }
 
 impl Session {

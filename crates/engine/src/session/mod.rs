@@ -76,6 +76,7 @@ pub use definitions::Identities;
 pub use foreign_keys::NewForeignKey;
 pub use generated::GeneratedValues;
 pub(crate) use index_filler::IndexFiller;
+pub(crate) use indexes::{BuiltAgain, index_with};
 pub use indexes::{NewIndex, NewIndexed};
 pub(crate) use moving::check_alike;
 pub use row_locks::RowLockOutcome;
