@@ -38,6 +38,7 @@ use crate::types::{ColumnType, column_type, planned_field};
 use crate::unkeyed::without_keys;
 use crate::values::scalar;
 
+mod branches;
 mod calls;
 mod casts;
 mod interval_groups;
@@ -302,7 +303,8 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
         let mut rewritten = cast.transform_up(|inner| {
             let rewritten = rewrite(inner, &schema, told, is_limit)?;
-            Ok(Transformed::yes(keys::compared(rewritten.data, &schema)?))
+            let rewritten = branches::typed(rewritten.data, &schema)?;
+            Ok(Transformed::yes(keys::compared(rewritten, &schema)?))
         })?;
         if is_compared {
             intervals::as_spans([&mut rewritten.data], &schema);
