@@ -198,17 +198,39 @@ pub(crate) fn move_table(
     transaction: &mut Transaction<'_>,
     (from, to): (&Table, &Table),
 ) -> Result<()> {
+    copy(database, transaction, &places_of_both(from, to))?;
+    forget_relation(database, transaction, from)?;
+    move_constraints(database, transaction, (from.id(), to.id()), str::to_owned)
+}
+
+/// Indexes of a table were built anew and have other entries: what is said of them stays.
+pub(crate) fn follow_indexes(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    (from, to): (&Table, &Table),
+) -> Result<()> {
+    let mut moved = places_of_both(from, to);
+    moved.retain(|(old, new)| old != new);
+    copy(database, transaction, &moved)?;
+    forget(database, transaction, |place| moved.iter().any(|(old, _)| *old == place))
+}
+
+/// What is said of the one place is said of the other, too.
+fn copy(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    places: &[(Place, Place)],
+) -> Result<()> {
     let Some(comments) = existing(database, COMMENTS)? else { return Ok(()) };
     let rows = transaction.newest_snapshot().scan(&comments, &ScanOptions::default())?;
     let rows: Vec<Row> = rows.collect::<Result<_>>()?;
-    for (old, new) in places_of_both(from, to) {
-        let said = rows.iter().filter_map(comment).find(|comment| comment.place == old);
+    for (old, new) in places {
+        let said = rows.iter().filter_map(comment).find(|comment| comment.place == *old);
         if let Some(said) = said {
-            put(database, transaction, new, Some(&said.text))?;
+            put(database, transaction, *new, Some(&said.text))?;
         }
     }
-    forget_relation(database, transaction, from)?;
-    move_constraints(database, transaction, (from.id(), to.id()), str::to_owned)
+    Ok(())
 }
 
 /// The places of what two tables have of the same names, in each of them.

@@ -278,6 +278,12 @@ impl SqlError {
         matches!(self.cause.as_deref(), Some(Error::Interrupted))
     }
 
+    /// Whether there is no index of the name that was given, or its table is gone.
+    pub(crate) fn is_unknown_index(&self) -> bool {
+        let cause = self.cause.as_deref();
+        matches!(cause, Some(Error::UnknownIndex { .. } | Error::UnknownTable { .. }))
+    }
+
     /// Whether there is no table of this name.
     pub(crate) fn is_unknown_table(&self, table: &str) -> bool {
         matches!(self.cause.as_deref(), Some(Error::UnknownTable { name }) if name == table)

@@ -88,6 +88,8 @@ pub(super) struct Index {
     pub(super) included: Vec<usize>,
     uniqueness: Uniqueness,
     pub(super) is_primary: bool,
+    /// Whether rows may still lack their entries.
+    is_building: bool,
     /// The number of the constraint that it was made for.
     pub(super) constraint: Option<u32>,
 }
@@ -163,6 +165,7 @@ pub(super) fn all(table: &Table) -> Vec<Index> {
         included: Vec::new(),
         uniqueness: Uniqueness::NullsDistinct,
         is_primary: true,
+        is_building: false,
         constraint: Some(names::key_oid(table)),
     });
     let key = |index: &IndexDefinition, of: Indexed| match of {
@@ -184,6 +187,7 @@ pub(super) fn all(table: &Table) -> Vec<Index> {
             .collect(),
         uniqueness: index.uniqueness,
         is_primary: false,
+        is_building: index.is_building,
         constraint: index.is_constraint.then(|| names::entries_oid(index.entries) + 1),
     };
     primary.into_iter().chain(definition.indexes().iter().map(secondary)).collect()
@@ -313,7 +317,7 @@ fn row(table: &Table, index: &Index) -> Row {
         no.clone(),
         yes.clone(),
         no.clone(),
-        yes.clone(),
+        Value::Boolean(!index.is_building),
         no.clone(),
         yes.clone(),
         yes,

@@ -10,6 +10,7 @@ mod constraints;
 mod empty;
 mod foreign_keys;
 mod functions;
+mod index_progress;
 mod indexes;
 mod information;
 mod names;
@@ -36,6 +37,7 @@ use crate::execute::seen_by;
 use crate::seen::Seen;
 use crate::sql::Planner;
 use activity::ActivityView;
+use index_progress::IndexProgressView;
 
 /// A column of a system table.
 type Column = (&'static str, ColumnType);
@@ -77,6 +79,9 @@ pub(crate) fn find(
     if (schema, name) == (PG_CATALOG, activity::NAME_OF_VIEW) {
         let (clients, access) = (Arc::clone(planner.clients), Arc::clone(planner.access));
         return Some(Arc::new(ActivityView { database, clients, access }));
+    }
+    if (schema, name) == (PG_CATALOG, index_progress::NAME_OF_VIEW) {
+        return Some(Arc::new(IndexProgressView { database }));
     }
     let table = all().find(|table| table.schema == schema && table.name == name)?;
     Some(Arc::new(TableOfDatabase { table, database }))

@@ -26,6 +26,10 @@ impl Backend {
                 self.query(query, bound, if analyze { Want::Analysis } else { Want::Plan })
             }
             Explained::Select(SelectPlan::Get(get)) => self.explain_get(get, bound, analyze),
+            // How the query engine would do it, and does where there are many rows.
+            Explained::Select(SelectPlan::Range(range)) => {
+                self.long_way(range, bound, if analyze { Want::Analysis } else { Want::Plan })
+            }
             Explained::Select(SelectPlan::Locking(plan)) => self.explain_locking(plan, bound),
             Explained::Select(SelectPlan::Scalars { .. }) => Ok(lines(vec!["Result".to_owned()])),
             Explained::Write(plan) => self.explain_write(plan, bound),

@@ -1,12 +1,17 @@
-//! CREATE, ALTER and DROP INDEX, and UNIQUE constraints that are added and dropped.
+//! CREATE, ALTER and DROP INDEX, REINDEX, and UNIQUE constraints that are added and dropped.
+//!
+//! By itself an index is built [beside those who write to its table](onrush::Database::build_index). In a transaction
+//! block, which may have changed the table, it is made with the table locked.
 
-use onrush::{Error, Table, Transaction};
+use std::sync::Arc;
 
-use super::Backend;
+use onrush::{Error, IndexBuildOptions, NewIndex, Table, Transaction};
+
 use super::definition::Touched;
+use super::{Backend, Work};
 use crate::error::{Result, SqlError, state};
-use crate::sql::IndexPlan;
-use crate::{schemas, sequences};
+use crate::sql::{IndexPlan, Rebuilt, StoragePlan};
+use crate::{comments, schemas, sequences};
 
 impl Backend {
     pub(super) fn create_index(
@@ -15,21 +20,94 @@ impl Backend {
         index: &IndexPlan,
         if_not_exists: bool,
     ) -> Result<()> {
-        let taken = index.taken_key_name(&self.seen, table);
-        let notice = self.define(Touched::NOTHING, |transaction| {
-            let made = match &taken {
-                Some(name) => Err(Error::TableExists { name: name.clone() }.into()),
-                None => add_index(transaction, table, index),
-            };
-            match made {
-                Err(error) if if_not_exists && error.is_table_exists() => Ok(Some(
-                    SqlError::new(state::DUPLICATE_TABLE, format!("{error}, skipping")).notice(),
-                )),
-                other => other.map(|_| None),
-            }
-        })?;
-        self.notices.extend(notice);
+        let made = match index.taken_key_name(&self.seen, table) {
+            Some(name) => Err(Error::TableExists { name }.into()),
+            None if self.is_alone() => self.build_index(table, index),
+            None => self.define(Touched::NOTHING, |transaction| {
+                match add_index(transaction, table, index) {
+                    // The transaction goes on.
+                    Err(error) if if_not_exists && error.is_table_exists() => Ok(Some(error)),
+                    made => made.map(|_| None),
+                }
+            }),
+        };
+        let taken = match made {
+            Err(error) if if_not_exists && error.is_table_exists() => Some(error),
+            made => made?,
+        };
+        let notice =
+            |error| SqlError::new(state::DUPLICATE_TABLE, format!("{error}, skipping")).notice();
+        self.notices.extend(taken.map(notice));
         Ok(())
+    }
+
+    fn is_alone(&self) -> bool {
+        matches!(self.work, Work::Idle(_))
+    }
+
+    fn build_index(&mut self, table: &str, index: &IndexPlan) -> Result<Option<SqlError>> {
+        let known = self.database.table(table)?;
+        let new = new_index(&known, index, |name| self.database.table(name))?;
+        let options = self.build_options();
+        tokio::task::block_in_place(|| self.database.build_index(table, &new, &options))
+            .map_err(cannot_be_unique)?;
+        self.forget_definitions();
+        Ok(None)
+    }
+
+    fn build_options(&self) -> IndexBuildOptions {
+        self.patience.end_with_client();
+        IndexBuildOptions {
+            waiting: Some(Arc::new(self.patience.clone())),
+            session: u64::from(self.client.number.unsigned_abs()),
+            ..IndexBuildOptions::default()
+        }
+    }
+
+    /// REINDEX, and what there is nothing to do for.
+    pub(super) fn change_storage(&mut self, plan: &StoragePlan) -> Result<()> {
+        plan.alone.map_or(Ok(()), |what| self.outside_transaction(what))?;
+        let of_tables = |is_meant: &dyn Fn(&str) -> bool| -> Vec<(String, String)> {
+            let tables = self.seen.relations().into_iter();
+            let indexes = tables.filter(|table| is_meant(table.name())).flat_map(|table| {
+                let indexes = table.definition().indexes().iter();
+                indexes.map(|it| (table.name().to_owned(), it.name.clone())).collect::<Vec<_>>()
+            });
+            indexes.collect()
+        };
+        let own = plan.table.as_deref().unwrap_or_default();
+        let indexes = match &plan.rebuilt {
+            Rebuilt::Nothing => return Ok(()),
+            Rebuilt::Index(index) => return self.rebuild_index(own, index),
+            Rebuilt::OfTable => of_tables(&|name| name == own),
+            Rebuilt::OfSchema(schema) => of_tables(&|name| schemas::parts(name).0 == schema),
+            Rebuilt::OfDatabase => of_tables(&|_| true),
+        };
+        for (table, index) in indexes {
+            match self.rebuild_index(&table, &index) {
+                // Somebody dropped it meanwhile.
+                Err(error) if error.is_unknown_index() => {}
+                rebuilt => rebuilt?,
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild_index(&mut self, table: &str, index: &str) -> Result<()> {
+        let database = self.database.clone();
+        if !self.is_alone() {
+            return self.define(Touched::KEPT, |transaction| {
+                let before = transaction.table(table)?;
+                let after = transaction.rebuild_index(index)?;
+                Ok(comments::follow_indexes(&database, transaction, (&before, &after))?)
+            });
+        }
+        let (before, options) = (database.table(table)?, self.build_options());
+        let after = tokio::task::block_in_place(|| database.rebuild_index(index, &options))?;
+        // A crash in front of this takes away what was said of the index, and nothing else.
+        self.define(Touched::KEPT, |transaction| {
+            Ok(comments::follow_indexes(&database, transaction, (&before, &after))?)
+        })
     }
 
     pub(super) fn rename_index(&mut self, index: &str, to: &str) -> Result<()> {
@@ -53,23 +131,29 @@ pub(crate) fn add_index(
     index: &IndexPlan,
 ) -> Result<Table> {
     let known = transaction.table(table)?;
-    let key = schemas::key_name(known.definition());
-    let key = key.map(|own| schemas::joined(schemas::parts(known.name()).0, &own));
-    let is_key = |name: &str| key.as_deref() == Some(name);
-    let is_free = |name: &str| {
-        !is_key(name) && matches!(transaction.table(name), Err(Error::UnknownTable { .. }))
-    };
-    let new = index.new_index(known.definition(), is_free)?;
-    if is_key(&new.name) {
-        return Err(Error::TableExists { name: new.name }.into());
-    }
-    transaction.create_index(table, &new).map_err(|error| match error {
-        Error::UniqueViolated { .. } => cannot_be_unique(error),
-        other => other.into(),
-    })
+    let new = new_index(&known, index, |name| transaction.table(name))?;
+    transaction.create_index(table, &new).map_err(cannot_be_unique)
 }
 
-/// Rows that there are have the same values in the columns of an index that is to be unique.
+/// The index as the engine makes it, with a free name if it has none.
+fn new_index(
+    table: &Table,
+    index: &IndexPlan,
+    find: impl Fn(&str) -> onrush::Result<Table>,
+) -> Result<NewIndex> {
+    let key = schemas::key_name(table.definition());
+    let key = key.map(|own| schemas::joined(schemas::parts(table.name()).0, &own));
+    let is_key = |name: &str| key.as_deref() == Some(name);
+    let is_free =
+        |name: &str| !is_key(name) && matches!(find(name), Err(Error::UnknownTable { .. }));
+    let new = index.new_index(table.definition(), is_free)?;
+    match is_key(&new.name) {
+        true => Err(Error::TableExists { name: new.name }.into()),
+        false => Ok(new),
+    }
+}
+
+/// Why an index was not made; rows that there are may have the same values in its columns.
 fn cannot_be_unique(error: Error) -> SqlError {
     let Error::UniqueViolated { table, index, key } = &error else { return error.into() };
     let index = schemas::own_name(index);

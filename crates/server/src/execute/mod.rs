@@ -31,6 +31,7 @@ mod patience;
 pub(crate) mod plan;
 mod planner_settings;
 mod query;
+mod range;
 mod read_only;
 mod returning;
 mod role;

@@ -17,7 +17,7 @@ use super::transaction::Work;
 use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::advisory::ClientLocks;
 use crate::control::ClientControl;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::text_column;
@@ -31,21 +31,25 @@ impl Backend {
         bound: &Bound,
         want: Want,
     ) -> Result<RowStream> {
-        let snapshot = match &mut self.work {
-            Work::Idle(session) => session.snapshot()?,
-            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
-                Ok::<_, SqlError>(
-                    transaction.as_mut().ok_or_else(in_failed_transaction)?.snapshot(),
-                )
-            })?,
-            _ => return Err(in_failed_transaction()),
-        };
+        let snapshot = self.snapshot()?;
         let rows = self.finder().start(plan, bound, want, snapshot)?;
         let columns = match want {
             Want::Rows => Arc::clone(&plan.columns),
             Want::Plan | Want::Analysis => [text_column("QUERY PLAN")].into(),
         };
         Ok(RowStream::of_query(columns, rows))
+    }
+
+    /// What the statement sees.
+    pub(super) fn snapshot(&mut self) -> Result<Snapshot> {
+        match &mut self.work {
+            Work::Idle(session) => Ok(session.snapshot()?),
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
+                Ok(transaction.snapshot())
+            }),
+            _ => Err(in_failed_transaction()),
+        }
     }
 
     /// What it takes to run a query while a transaction is at work.

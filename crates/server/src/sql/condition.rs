@@ -64,7 +64,7 @@ pub(super) fn whole_key(
 
 /// A value to compare a column of type `target` with; none for what only the query engine can
 /// compare, which finds no row that equals 1.5 among whole numbers.
-fn to_compare(
+pub(super) fn to_compare(
     expression: &Expr,
     target: DataType,
     parameters: &mut Parameters,

@@ -134,7 +134,8 @@ fn find(table: &TableDefinition, target: &str) -> Result<Arbiter> {
         });
         // A condition that is given may be more than an index of all rows needs.
         let has_condition = index.predicate.is_none() || index.predicate == condition;
-        index.uniqueness != Uniqueness::NotUnique && has_all && has_condition
+        let is_unique = index.uniqueness != Uniqueness::NotUnique && !index.is_building;
+        is_unique && has_all && has_condition
     };
     table.indexes().iter().position(is_it).map(Arbiter::Index).ok_or_else(no_constraint)
 }

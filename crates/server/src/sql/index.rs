@@ -201,8 +201,7 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
         using,
         columns,
         unique,
-        // The table is locked either way, for writers; docs/sql.md.
-        concurrently: _says_nothing,
+        concurrently,
         if_not_exists,
         include,
         nulls_distinct,
@@ -245,7 +244,12 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
     };
     let predicate = predicate.clone().map(Box::new);
     let index = IndexPlan { name, columns, included, predicate, uniqueness, is_constraint: false };
-    Ok(DefinitionPlan::CreateIndex { table, index, if_not_exists: *if_not_exists })
+    Ok(DefinitionPlan::CreateIndex {
+        table,
+        index,
+        if_not_exists: *if_not_exists,
+        is_concurrent: *concurrently,
+    })
 }
 
 const FORM: &str = "Write CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table \

@@ -414,7 +414,7 @@ fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Res
                 let mut columns: Vec<usize> =
                     columns.filter_map(|number| definition.column_with_number(number)).collect();
                 columns.sort_unstable();
-                let is_unique = index.uniqueness != Uniqueness::NotUnique;
+                let is_unique = index.uniqueness != Uniqueness::NotUnique && !index.is_building;
                 is_unique && index.is_plain() && columns == given
             };
             let position = definition.indexes().iter().position(is_it);

@@ -50,6 +50,7 @@ mod path;
 pub(crate) mod plan;
 mod prepare;
 mod query;
+mod range;
 mod relations;
 mod rewrite;
 mod role;
@@ -98,12 +99,13 @@ pub(crate) use path::{DEFAULT_PATH, Lookup, no_schema, schemas_of, written_name}
 pub(crate) use plan::SavepointPlan;
 pub(crate) use prepare::{ExecutePlan, PreparePlan};
 pub(crate) use query::QueryPlan;
+pub(crate) use range::{Form, Next, RangePlan, SortKey, Total, compare};
 pub(crate) use role::{RoleName, RoleStatement};
 pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
 pub(crate) use setting::{Isolation, SettingChange, TransactionModes};
-pub(crate) use storage::StoragePlan;
+pub(crate) use storage::{Rebuilt, StoragePlan};
 pub(crate) use user::{ROLE, SESSION_USER};
 pub(crate) use view::materialized::RefreshPlan;
 pub(crate) use view::{

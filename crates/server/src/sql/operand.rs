@@ -239,6 +239,15 @@ impl Operand {
         }
     }
 
+    /// Whether it is NULL in one execution.
+    pub(crate) fn is_null(&self, bound: &Bound) -> bool {
+        match self {
+            Operand::Constant(value) => value.is_null(),
+            Operand::Parameter(index, _) => bound.wire(*index).is_none(),
+            _ => false,
+        }
+    }
+
     /// The value, for one execution.
     pub(crate) fn value<'b>(&'b self, bound: &'b Bound) -> Result<Value<'b>> {
         match self {

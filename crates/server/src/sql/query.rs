@@ -26,7 +26,7 @@ pub(crate) struct QueryPlan {
 }
 
 impl QueryPlan {
-    pub(super) fn new(
+    pub(crate) fn new(
         planner: &Planner<'_>,
         query: ast::Query,
         parameters: &mut Parameters,

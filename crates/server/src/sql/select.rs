@@ -15,7 +15,7 @@ use super::functions::{self, Function};
 use super::names;
 use super::operand::{Operand, Parameters};
 use super::query::QueryPlan;
-use super::{Planner, condition, locking, sequence, setting};
+use super::{Planner, condition, locking, range, sequence, setting};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::SelectPlan;
 use crate::schemas;
@@ -82,6 +82,12 @@ pub(super) fn plan(
             return Ok(plan);
         }
     }
+    if let Some(select) = only_range(query)
+        && let Some((table, relation)) = only_table(planner, select)
+        && let Some(plan) = range::plan(&table, &relation, (query, select), parameters)?
+    {
+        return Ok(SelectPlan::Range(Arc::new(plan)));
+    }
     Ok(SelectPlan::Query(Arc::new(QueryPlan::new(planner, query.clone(), parameters)?)))
 }
 
@@ -97,6 +103,15 @@ fn only_select(query: &Query) -> Option<&Select> {
     rest_of_select.from = Vec::new();
     rest_of_select.selection = None;
     (rest == *bare_query && rest_of_select == *bare_select).then_some(select)
+}
+
+/// The same of one that has also ORDER BY or DISTINCT.
+fn only_range(query: &Query) -> Option<&Select> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let mut rest = Query { order_by: None, ..query.clone() };
+    rest.body =
+        Box::new(SetExpr::Select(Box::new(Select { distinct: None, ..(**select).clone() })));
+    only_select(&rest).map(|_| &**select)
 }
 
 /// A query of these items from a table, and nothing else.
@@ -130,44 +145,8 @@ fn get(
     select: &Select,
     parameters: &mut Parameters,
 ) -> Result<Option<SelectPlan>> {
-    let ([from], Some(selection)) = (select.from.as_slice(), &select.selection) else {
-        return Ok(None);
-    };
-    let TableWithJoins { relation, joins } = from;
-    // Of all else the query engine tells whether there is such a thing.
-    let TableFactor::Table {
-        name,
-        alias,
-        args: None,
-        with_hints,
-        version: None,
-        with_ordinality: false,
-        partitions,
-        json_path: None,
-        sample: None,
-        index_hints,
-    } = relation
-    else {
-        return Ok(None);
-    };
-    if !(with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty()) {
-        return Ok(None);
-    }
-    let alias = match alias {
-        Some(TableAlias { explicit: _, name, columns, at: None }) if columns.is_empty() => {
-            Some(names::identifier(name))
-        }
-        Some(_) => return Ok(None),
-        None => None,
-    };
-    let Ok(name) = planner.lookup().table_named(name) else { return Ok(None) };
-    let (true, Ok(table)) = (joins.is_empty(), planner.seen.table(&name)) else {
-        return Ok(None);
-    };
-    if !table.definition().is_table() {
-        return Ok(None);
-    }
-    let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());
+    let Some((table, relation)) = only_table(planner, select) else { return Ok(None) };
+    let Some(selection) = &select.selection else { return Ok(None) };
     let Some(columns) = columns_of(table.definition(), &relation, &select.projection)? else {
         return Ok(None);
     };
@@ -188,6 +167,44 @@ fn get(
         return Ok(None);
     };
     Ok(Some(SelectPlan::Get(GetPlan { table, key, columns: columns.into(), limit })))
+}
+
+/// The table that is read, if it is one and nothing else, and what it is called in the query.
+fn only_table(planner: &Planner<'_>, select: &Select) -> Option<(Table, String)> {
+    let [TableWithJoins { relation, joins }] = select.from.as_slice() else { return None };
+    // Of all else the query engine tells whether there is such a thing.
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints,
+        version: None,
+        with_ordinality: false,
+        partitions,
+        json_path: None,
+        sample: None,
+        index_hints,
+    } = relation
+    else {
+        return None;
+    };
+    if !(with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty()) {
+        return None;
+    }
+    let alias = match alias {
+        Some(TableAlias { explicit: _, name, columns, at: None }) if columns.is_empty() => {
+            Some(names::identifier(name))
+        }
+        Some(_) => return None,
+        None => None,
+    };
+    let name = planner.lookup().table_named(name).ok()?;
+    let table = planner.seen.table(&name).ok()?;
+    if !joins.is_empty() || !table.definition().is_table() {
+        return None;
+    }
+    let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());
+    Some((table, relation))
 }
 
 /// The items as columns of the table; none if one is more than that.
@@ -217,7 +234,24 @@ pub(super) fn columns_of(
         let column_type = all[source].data_type.into();
         columns.push(OutputColumn { name: alias.unwrap_or(name), column_type, source });
     }
-    Ok(Some(columns))
+    let is_sent = |column: &OutputColumn| is_sent_as_kept(all[column.source].data_type);
+    Ok(columns.iter().all(is_sent).then_some(columns))
+}
+
+/// Whether values of the type are sent as the engine has them. Arrays are kept as they were written, and elements of
+/// some types are shown otherwise.
+fn is_sent_as_kept(data_type: DataType) -> bool {
+    let DataType::Array(element) = data_type else { return true };
+    matches!(
+        element,
+        DataType::Boolean
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Text
+            | DataType::Varchar(_)
+            | DataType::Uuid
+    )
 }
 
 /// `SELECT 1`, `SELECT now()`: one row of values.

@@ -1,6 +1,6 @@
-//! Statements about how rows and indexes are stored, which change no answer: what they name must be there, and then
-//! there is nothing to do. Rows lie in the order of their key, an index changes with its rows, and both are checked
-//! by their sums when they are read.
+//! Statements about how rows and indexes are stored, which change no answer: what they name must be there. REINDEX
+//! builds indexes anew; otherwise there is nothing to do, as rows lie in the order of their key and an index changes
+//! with its rows.
 //!
 //! ```text
 //! ALTER TABLE [IF EXISTS] [ONLY] name action [, ...]    ALTER INDEX [IF EXISTS] name action
@@ -57,7 +57,27 @@ pub(crate) struct StoragePlan {
     pub(crate) table: Option<String>,
     /// What of it cannot stand in a transaction block.
     pub(crate) alone: Option<&'static str>,
+    /// The indexes that are to be built anew.
+    pub(crate) rebuilt: Rebuilt,
 }
+
+/// Which indexes are built anew. The primary key of a table is its rows, and those of the catalogue are made when they
+/// are read.
+#[derive(Clone, Debug)]
+pub(crate) enum Rebuilt {
+    Nothing,
+    /// The one of this name in the engine.
+    Index(String),
+    /// Those of the table.
+    OfTable,
+    /// Those of the tables in a schema.
+    OfSchema(String),
+    /// All.
+    OfDatabase,
+}
+
+const REINDEX: &str = "REINDEX";
+const REINDEX_SYSTEM: &str = "REINDEX SYSTEM";
 
 const PARAMETERS: [&str; 14] = [
     "fillfactor",
@@ -170,7 +190,7 @@ fn reindex(words: &[&Token], lower: &[String]) -> Option<StorageStatement> {
     let concurrent = is_concurrent.then_some("REINDEX CONCURRENTLY");
     let (object, alone) = match kind {
         "database" if rest.is_empty() => (Object::Database(None), Some("REINDEX DATABASE")),
-        "system" if rest.is_empty() => (Object::Database(None), Some("REINDEX SYSTEM")),
+        "system" if rest.is_empty() => (Object::Database(None), Some(REINDEX_SYSTEM)),
         _ => {
             let (name, length) = name(rest)?;
             if length != rest.len() {
@@ -181,13 +201,13 @@ fn reindex(words: &[&Token], lower: &[String]) -> Option<StorageStatement> {
                 "index" => (Object::Index(name), concurrent),
                 "schema" => (Object::Schema(name.1), Some("REINDEX SCHEMA")),
                 "database" => (Object::Database(Some(name.1)), Some("REINDEX DATABASE")),
-                "system" => (Object::Database(Some(name.1)), Some("REINDEX SYSTEM")),
+                "system" => (Object::Database(Some(name.1)), Some(REINDEX_SYSTEM)),
                 _ => return None,
             }
         }
     };
     Some(StorageStatement {
-        tag: "REINDEX",
+        tag: REINDEX,
         object,
         if_exists: false,
         columns: Vec::new(),
@@ -316,13 +336,32 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &StorageStatement) -> Resul
         let message = format!("unrecognized parameter \"{unknown}\"");
         return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
     }
+    let rebuilt = rebuilt(statement, table.as_ref());
     let table = table.map(|table| table.name().to_owned());
-    Ok(DefinitionPlan::Storage(StoragePlan { tag, table, alone: *alone }))
+    Ok(DefinitionPlan::Storage(StoragePlan { tag, table, alone: *alone, rebuilt }))
+}
+
+fn rebuilt(statement: &StorageStatement, table: Option<&onrush::Table>) -> Rebuilt {
+    if statement.tag != REINDEX {
+        return Rebuilt::Nothing;
+    }
+    match &statement.object {
+        Object::Table(_) => Rebuilt::OfTable,
+        Object::Index((_, name)) => {
+            let mut indexes = table.into_iter().flat_map(|table| table.definition().indexes());
+            let found = indexes.find(|index| schemas::own_name(&index.name) == name);
+            found.map_or(Rebuilt::Nothing, |index| Rebuilt::Index(index.name.clone()))
+        }
+        Object::Schema(name) => Rebuilt::OfSchema(name.clone()),
+        Object::Database(_) if statement.alone == Some(REINDEX_SYSTEM) => Rebuilt::Nothing,
+        Object::Database(_) => Rebuilt::OfDatabase,
+        Object::All => Rebuilt::Nothing,
+    }
 }
 
 fn is_no_table(tag: &str, name: &str) -> SqlError {
     let message = match tag {
-        "REINDEX" => format!("\"{name}\" is not a table or materialized view"),
+        REINDEX => format!("\"{name}\" is not a table or materialized view"),
         _ => format!("\"{name}\" is not a table"),
     };
     SqlError::new(state::WRONG_OBJECT_TYPE, message)

@@ -25,6 +25,7 @@ mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
 mod expressions_give_what_postgresql_gives;
 mod generated_statements_give_what_postgresql_gives;
+mod indexes_are_built_while_clients_write;
 mod keys_are_added_to_tables;
 mod long_values_go_through;
 mod names_mean_what_they_mean_in_postgresql;

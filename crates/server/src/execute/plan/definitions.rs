@@ -33,6 +33,8 @@ pub(crate) enum DefinitionPlan {
         table: String,
         index: IndexPlan,
         if_not_exists: bool,
+        /// CONCURRENTLY: it cannot stand in a transaction block.
+        is_concurrent: bool,
     },
     RenameIndex {
         index: String,
@@ -57,7 +59,7 @@ pub(crate) enum DefinitionPlan {
     Enum(EnumPlan),
     Roles(RoleStatement),
     Owner(OwnerPlan),
-    /// How things are stored: there is nothing to do.
+    /// How things are stored: indexes are built anew, or there is nothing to do.
     Storage(StoragePlan),
     /// What sessions begin with from now on.
     AlterDatabase(SettingChange),
@@ -118,7 +120,10 @@ impl DefinitionPlan {
     pub(in crate::execute) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<Answer> {
         match self {
             DefinitionPlan::CreateTable(table) => backend.create_table(table),
-            DefinitionPlan::CreateIndex { table, index, if_not_exists } => {
+            DefinitionPlan::CreateIndex { table, index, if_not_exists, is_concurrent } => {
+                if *is_concurrent {
+                    backend.outside_transaction("CREATE INDEX CONCURRENTLY")?;
+                }
                 backend.create_index(table, index, *if_not_exists)
             }
             DefinitionPlan::RenameIndex { index, to } => backend.rename_index(index, to),
@@ -148,9 +153,7 @@ impl DefinitionPlan {
             DefinitionPlan::Enum(plan) => backend.change_enums(plan),
             DefinitionPlan::Roles(statement) => backend.change_roles(statement),
             DefinitionPlan::Owner(plan) => backend.change_owners(plan),
-            DefinitionPlan::Storage(plan) => {
-                plan.alone.map_or(Ok(()), |what| backend.outside_transaction(what))
-            }
+            DefinitionPlan::Storage(plan) => backend.change_storage(plan),
             DefinitionPlan::AlterDatabase(change) => backend.alter_database(change),
         }?;
         Ok(Answer::Done(self.tag().into()))

@@ -12,8 +12,8 @@ use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{
     Action, Bound, Conflict, CopyFormat, CopyPlan, DeletePlan, GetPlan, InsertPlan, InsertRows,
-    LockedRows, LockingPlan, MergePlan, Operand, OutputColumn, QueryPlan, Returning, RowsToChange,
-    Scalar, Through, UpdatePlan,
+    LockedRows, LockingPlan, MergePlan, Operand, OutputColumn, QueryPlan, RangePlan, Returning,
+    RowsToChange, Scalar, Through, UpdatePlan,
 };
 
 /// A procedure and its arguments.
@@ -45,6 +45,8 @@ pub(crate) enum RowsPlan {
 pub(crate) enum SelectPlan {
     /// Of the row with a key.
     Get(GetPlan),
+    /// Of rows between two keys.
+    Range(Arc<RangePlan>),
     /// Without a table.
     Scalars { columns: Arc<[OutputColumn]>, values: Vec<Scalar> },
     /// Any other.
@@ -238,6 +240,7 @@ impl SelectPlan {
     fn columns(&self) -> &Arc<[OutputColumn]> {
         match self {
             SelectPlan::Get(get) => &get.columns,
+            SelectPlan::Range(range) => &range.columns,
             SelectPlan::Scalars { columns, .. } => columns,
             SelectPlan::Query(query) => &query.columns,
             SelectPlan::Locking(plan) => &plan.columns,
@@ -247,6 +250,7 @@ impl SelectPlan {
     pub(super) fn is_stale(&self, seen: &Seen) -> bool {
         match self {
             SelectPlan::Get(get) => !seen.is_current(&get.table),
+            SelectPlan::Range(range) => !seen.is_current(&range.table),
             SelectPlan::Scalars { .. } => false,
             SelectPlan::Query(query) => query.is_stale(seen),
             SelectPlan::Locking(plan) => {
@@ -262,6 +266,7 @@ impl SelectPlan {
     pub(super) fn check_rights(&self, backend: &Backend) -> Result<()> {
         match self {
             SelectPlan::Get(get) => backend.check_right(Right::Select, &get.table),
+            SelectPlan::Range(range) => backend.check_right(Right::Select, &range.table),
             SelectPlan::Scalars { .. } => Ok(()),
             SelectPlan::Query(query) => backend.check_reads(query),
             SelectPlan::Locking(plan) => {
@@ -278,6 +283,7 @@ impl SelectPlan {
     pub(super) fn run(&self, backend: &mut Backend, bound: &Bound) -> Result<RowStream> {
         match self {
             SelectPlan::Get(get) => backend.get(get, bound),
+            SelectPlan::Range(range) => backend.range(range, bound),
             SelectPlan::Scalars { columns, values } => backend.scalars(columns, values, bound),
             SelectPlan::Query(query) => backend.query(query, bound, Want::Rows),
             SelectPlan::Locking(plan) => backend.lock_rows(plan, bound),

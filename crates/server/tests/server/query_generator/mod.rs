@@ -7,10 +7,12 @@
 mod changes;
 mod expressions;
 mod queries;
+mod ranges;
 mod relations;
 
 use changes::{delete, insert, update};
 use queries::query;
+use ranges::range;
 
 /// Bytes that decide what is made, each of them once. When they are used up, every choice is the first one, which
 /// is always the simplest: a shorter tape makes a smaller statement.
@@ -101,10 +103,11 @@ impl<'a> Choices<'a> {
 }
 
 pub fn statement(choices: &mut Choices<'_>) -> Statement {
-    match choices.below(8) {
+    match choices.below(10) {
         5 => update(choices),
         6 => delete(choices),
         7 => insert(choices),
+        8 | 9 => range(choices),
         _ => {
             let query = query(choices, 2, &[]);
             if choices.below(3) == 0 {

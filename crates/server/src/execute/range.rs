@@ -1,0 +1,279 @@
+//! Rows of one table between two keys, the short way: see `sql/range.rs`.
+
+use std::cmp::Ordering;
+use std::ops::Bound as End;
+use std::sync::Arc;
+
+use onrush::{Direction, EntrySource, Error, Row, ScanOptions, Snapshot, Value};
+use onrush_query::Want;
+
+use super::rows::Source;
+use super::{Backend, RowStream};
+use crate::error::{Result, SqlError, state};
+use crate::sql::{
+    Bound, Form, Next, Operand, Parameters, QueryPlan, RangePlan, SortKey, Total, compare,
+    count_of, key_of,
+};
+
+/// So many rows are kept to be sorted or summed up, of so many bytes; where there are more the query engine does it.
+pub(crate) const ROWS_MAX: usize = 10_000;
+const BYTES_MAX: usize = 4 << 20;
+
+/// The bounds of one scan, of columns behind each other.
+struct KeyBounds<'b> {
+    from: End<Vec<Value<'b>>>,
+    to: End<Vec<Value<'b>>>,
+}
+
+impl Backend {
+    pub(super) fn range(&mut self, plan: &RangePlan, bound: &Bound) -> Result<RowStream> {
+        let limit = match &plan.limit {
+            Some(limit) => count_of(&limit.value(bound)?, "LIMIT")?,
+            None => None,
+        };
+        let Some(ranges) = ranges(plan, bound)? else {
+            return self.long_way(plan, bound, Want::Rows);
+        };
+        let snapshot = self.snapshot()?;
+        if let (Form::Rows { is_backward }, [range]) = (&plan.form, ranges.as_slice()) {
+            let direction = if *is_backward { Direction::Backward } else { Direction::Forward };
+            let scan =
+                snapshot.scan(&plan.table, &ScanOptions { direction, limit, ..range.options() })?;
+            let source = Source::Scan(Box::new(scan));
+            return Ok(RowStream::new(Arc::clone(&plan.columns), source, "SELECT"));
+        }
+        let enough = match &plan.form {
+            Form::Sorted { by, is_distinct: false } if by.is_empty() => limit,
+            _ => None,
+        };
+        let Some(rows) = collected(plan, snapshot, &ranges, enough)? else {
+            return self.long_way(plan, bound, Want::Rows);
+        };
+        let rows = match &plan.form {
+            Form::Totals(totals) => {
+                vec![totals.iter().map(|total| total_of(*total, &rows)).collect()]
+            }
+            Form::Sorted { by, is_distinct } => sorted(rows, by, *is_distinct, limit),
+            Form::Rows { .. } => rows,
+        };
+        Ok(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT"))
+    }
+
+    /// By the query engine.
+    pub(super) fn long_way(
+        &mut self,
+        plan: &RangePlan,
+        bound: &Bound,
+        want: Want,
+    ) -> Result<RowStream> {
+        let mut parameters = Parameters::declared(bound.oids.to_vec());
+        let query = QueryPlan::new(&self.planner(), (*plan.query).clone(), &mut parameters)?;
+        // Another table may have its name now, as other schemas are looked at.
+        if query.tables().any(|table| table.id() != plan.table.id()) {
+            return Err(Error::TableChanged { name: plan.table.name().to_owned() }.into());
+        }
+        self.query(&query, bound, want)
+    }
+}
+
+impl KeyBounds<'_> {
+    fn options(&self) -> ScanOptions<'_> {
+        let borrowed = |end: &End<Vec<Value<'_>>>| {
+            end.as_ref()
+                .map(|values| values.iter().map(|value| value.clone().into_owned()).collect())
+        };
+        ScanOptions { from: borrowed(&self.from), to: borrowed(&self.to), ..ScanOptions::default() }
+    }
+}
+
+/// What is to be read, in any order; none where the values are others than columns have.
+fn ranges<'b>(plan: &'b RangePlan, bound: &'b Bound) -> Result<Option<Vec<KeyBounds<'b>>>> {
+    let Some(equal) = key_of(&plan.equal, bound)? else {
+        // Nothing equals NULL, nor what no column has.
+        return Ok(Some(Vec::new()));
+    };
+    let with = |value: Value<'b>| {
+        let mut values = equal.clone();
+        values.push(value);
+        values
+    };
+    Ok(Some(match &plan.next {
+        Next::Anything => {
+            vec![KeyBounds { from: End::Included(equal.clone()), to: End::Included(equal) }]
+        }
+        Next::In(operands) => {
+            let mut found = Vec::with_capacity(operands.len());
+            for operand in operands {
+                found.extend(key_of(std::slice::from_ref(operand), bound)?);
+            }
+            let mut values: Vec<Value<'b>> = found.into_iter().flatten().collect();
+            values.sort_by(compare);
+            values.dedup();
+            let point = |value: Value<'b>| {
+                let key = with(value);
+                KeyBounds { from: End::Included(key.clone()), to: End::Included(key) }
+            };
+            values.into_iter().map(point).collect()
+        }
+        Next::Between(from, to) => {
+            let (from, to) = match (end(from, bound)?, end(to, bound)?) {
+                (Found::Null, _) | (_, Found::Null) => return Ok(Some(Vec::new())),
+                (Found::Value(from), Found::Value(to)) => (from, to),
+                _ => return Ok(None),
+            };
+            let whole = || match equal.is_empty() {
+                true => End::Unbounded,
+                false => End::Included(equal.clone()),
+            };
+            let of = |end: End<Value<'b>>| match end {
+                End::Included(value) => End::Included(with(value)),
+                End::Excluded(value) => End::Excluded(with(value)),
+                End::Unbounded => whole(),
+            };
+            vec![KeyBounds { from: of(from), to: of(to) }]
+        }
+    }))
+}
+
+enum Found<'b> {
+    Value(End<Value<'b>>),
+    Null,
+    /// No value of the column is it.
+    Nothing,
+}
+
+fn end<'b>(end: &'b End<Operand>, bound: &'b Bound) -> Result<Found<'b>> {
+    let operand = match end {
+        End::Included(operand) | End::Excluded(operand) => operand,
+        End::Unbounded => return Ok(Found::Value(End::Unbounded)),
+    };
+    if operand.is_null(bound) {
+        return Ok(Found::Null);
+    }
+    let Some(mut key) = key_of(std::slice::from_ref(operand), bound)? else {
+        return Ok(Found::Nothing);
+    };
+    let Some(value) = key.pop() else { return Ok(Found::Nothing) };
+    Ok(Found::Value(match end {
+        End::Included(_) => End::Included(value),
+        _ => End::Excluded(value),
+    }))
+}
+
+/// The rows; none if they are too many.
+fn collected(
+    plan: &RangePlan,
+    mut snapshot: Snapshot,
+    ranges: &[KeyBounds<'_>],
+    enough: Option<u64>,
+) -> Result<Option<Vec<Row>>> {
+    let mut found = Collected { rows: Vec::new(), bytes: 0 };
+    let enough = enough.map_or(usize::MAX, |enough| usize::try_from(enough).unwrap_or(usize::MAX));
+    let index = match plan.index {
+        None => None,
+        Some(position) => match snapshot.index_entries(&plan.table, position) {
+            Ok(entries) => Some((entries, key_places(plan, position)?)),
+            // It was whole later than what the statement sees.
+            Err(Error::TableChanged { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let scanned = index.as_ref().map_or(&plan.table, |(entries, _)| entries);
+    for range in ranges {
+        let mut scan = snapshot.scan(scanned, &range.options())?;
+        while found.rows.len() < enough
+            && let Some(row) = scan.next().transpose()?
+        {
+            let row = match &index {
+                None => row,
+                Some((_, places)) => {
+                    let key: Vec<Value<'_>> = places.iter().map(|at| row[*at].borrowed()).collect();
+                    snapshot.get(&plan.table, &key)?.ok_or_else(|| lost_row(plan))?
+                }
+            };
+            if !found.take(row) {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(found.rows))
+}
+
+fn lost_row(plan: &RangePlan) -> SqlError {
+    let message =
+        format!("an index of {} has an entry without its row: run onrush check", plan.table.name());
+    SqlError::new(state::INTERNAL, message)
+}
+
+/// Where the columns of the primary key stand in the entries of an index.
+fn key_places(plan: &RangePlan, position: usize) -> Result<Vec<usize>> {
+    let definition = plan.table.definition();
+    let damaged =
+        || SqlError::new(state::INTERNAL, "an index has entries without the key of their row");
+    let index = definition.indexes().get(position).ok_or_else(damaged)?;
+    let sources = index.sources(definition).map_err(Error::from)?;
+    let place = |column: &usize| {
+        let is_it = |source: &EntrySource| *source == EntrySource::Column(*column);
+        sources.iter().position(is_it).ok_or_else(damaged)
+    };
+    definition.primary_key().iter().map(place).collect()
+}
+
+struct Collected {
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+impl Collected {
+    /// False if there is no space for it.
+    fn take(&mut self, row: Row) -> bool {
+        let long: usize = row
+            .iter()
+            .map(|value| match value {
+                Value::Text(text) => text.len(),
+                Value::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            })
+            .sum();
+        self.bytes += long + row.len() * size_of::<Value<'_>>();
+        let has_space = self.rows.len() < ROWS_MAX && self.bytes <= BYTES_MAX;
+        self.rows.push(row);
+        has_space
+    }
+}
+
+fn sorted(mut rows: Vec<Row>, by: &[SortKey], is_distinct: bool, limit: Option<u64>) -> Vec<Row> {
+    let order = |left: &Row, right: &Row| {
+        let mut orders = by.iter().map(|key| key.compare(&left[key.column], &right[key.column]));
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    rows.sort_by(order);
+    if is_distinct {
+        rows.dedup_by(|left, right| order(left, right).is_eq());
+    }
+    rows.truncate(limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
+    rows
+}
+
+fn total_of(total: Total, rows: &[Row]) -> Value<'static> {
+    let count = |count: usize| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
+    let values =
+        |column: usize| rows.iter().map(move |row| &row[column]).filter(|it| !it.is_null());
+    match total {
+        Total::Rows => count(rows.len()),
+        Total::Values(column) => count(values(column).count()),
+        // So many 32-bit numbers are no more than 64 bits.
+        Total::Sum(column) => {
+            let sum = values(column).filter_map(Value::as_i64).reduce(|sum, value| sum + value);
+            sum.map_or(Value::Null, Value::Int64)
+        }
+        Total::Least(column) => values(column)
+            .min_by(|left, right| compare(left, right))
+            .cloned()
+            .unwrap_or(Value::Null),
+        Total::Greatest(column) => values(column)
+            .max_by(|left, right| compare(left, right))
+            .cloned()
+            .unwrap_or(Value::Null),
+    }
+}
