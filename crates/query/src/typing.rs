@@ -43,6 +43,7 @@ mod calls;
 mod casts;
 mod interval_groups;
 mod intervals;
+mod join_conditions;
 mod json;
 mod keys;
 mod numerics;
@@ -310,31 +311,15 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
             intervals::as_spans([&mut rewritten.data], &schema);
         }
         if is_join {
-            rewritten =
-                rewritten.transform_data(|condition| condition.transform_up(column_first))?;
+            rewritten = rewritten.transform_data(|condition| {
+                condition.transform_up(join_conditions::column_first)
+            })?;
         }
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?
     .map_data(|plan| {
         let plan = sources::of_own_types(plan.recompute_schema()?)?;
         keys::node(interval_groups::by_spans(plan)?)
-    })
-}
-
-/// `x = 'a'` for `'a' = x`: beside `x = y` in ON of an outer join DataFusion takes the latter for a condition that no
-/// row of the other side meets.
-fn column_first(expression: Expr) -> Result<Transformed<Expr>> {
-    Ok(match expression {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right })
-            if left.column_refs().is_empty() && !right.column_refs().is_empty() =>
-        {
-            Transformed::yes(Expr::BinaryExpr(BinaryExpr {
-                left: right,
-                op: Operator::Eq,
-                right: left,
-            }))
-        }
-        other => Transformed::no(other),
     })
 }
 

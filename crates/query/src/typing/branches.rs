@@ -46,7 +46,10 @@ fn branches(expression: &mut Expr) -> Vec<&mut Expr> {
 
 /// The type of all branches that are no constants; none where there are several, or that tells itself.
 fn common(branches: &[&mut Expr], schema: &DFSchema) -> Option<ColumnType> {
-    let is_constant = |branch: &&&mut Expr| matches!(&***branch, Expr::Literal(value, _) if value.is_null() || matches!(value, ScalarValue::Utf8(_)));
+    let is_constant = |branch: &&&mut Expr| {
+        let Expr::Literal(value, _) = &***branch else { return false };
+        value.is_null() || matches!(value, ScalarValue::Utf8(_))
+    };
     let mut types = branches
         .iter()
         .filter(|branch| !is_constant(branch))

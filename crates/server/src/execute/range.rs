@@ -92,28 +92,30 @@ fn ranges<'b>(plan: &'b RangePlan, bound: &'b Bound) -> Result<Option<Vec<KeyBou
         // Nothing equals NULL, nor what no column has.
         return Ok(Some(Vec::new()));
     };
-    let with = |value: Value<'b>| {
-        let mut values = equal.clone();
-        values.push(value);
-        values
+    let with = |value: Value<'b>| equal.iter().cloned().chain([value]).collect();
+    let behind = |end: End<Value<'b>>| match end {
+        End::Included(value) => End::Included(with(value)),
+        End::Excluded(value) => End::Excluded(with(value)),
+        End::Unbounded if equal.is_empty() => End::Unbounded,
+        End::Unbounded => End::Included(equal.clone()),
     };
     Ok(Some(match &plan.next {
         Next::Anything => {
             vec![KeyBounds { from: End::Included(equal.clone()), to: End::Included(equal) }]
         }
-        Next::In(operands) => {
-            let mut found = Vec::with_capacity(operands.len());
-            for operand in operands {
-                found.extend(key_of(std::slice::from_ref(operand), bound)?);
+        Next::OneOf(pairs) => {
+            let mut found = Vec::with_capacity(pairs.len());
+            for (from, to) in pairs {
+                match (end(from, bound)?, end(to, bound)?) {
+                    (Found::Null, _) | (_, Found::Null) => {}
+                    (Found::Value(from), Found::Value(to)) => found.push((from, to)),
+                    // Nothing equals it.
+                    _ if from == to => {}
+                    _ => return Ok(None),
+                }
             }
-            let mut values: Vec<Value<'b>> = found.into_iter().flatten().collect();
-            values.sort_by(compare);
-            values.dedup();
-            let point = |value: Value<'b>| {
-                let key = with(value);
-                KeyBounds { from: End::Included(key.clone()), to: End::Included(key) }
-            };
-            values.into_iter().map(point).collect()
+            let bounds = |(from, to)| KeyBounds { from: behind(from), to: behind(to) };
+            merged(found).into_iter().map(bounds).collect()
         }
         Next::Between(from, to) => {
             let (from, to) = match (end(from, bound)?, end(to, bound)?) {
@@ -121,16 +123,7 @@ fn ranges<'b>(plan: &'b RangePlan, bound: &'b Bound) -> Result<Option<Vec<KeyBou
                 (Found::Value(from), Found::Value(to)) => (from, to),
                 _ => return Ok(None),
             };
-            let whole = || match equal.is_empty() {
-                true => End::Unbounded,
-                false => End::Included(equal.clone()),
-            };
-            let of = |end: End<Value<'b>>| match end {
-                End::Included(value) => End::Included(with(value)),
-                End::Excluded(value) => End::Excluded(with(value)),
-                End::Unbounded => whole(),
-            };
-            vec![KeyBounds { from: of(from), to: of(to) }]
+            vec![KeyBounds { from: behind(from), to: behind(to) }]
         }
     }))
 }
@@ -158,6 +151,56 @@ fn end<'b>(end: &'b End<Operand>, bound: &'b Bound) -> Result<Found<'b>> {
         End::Included(_) => End::Included(value),
         _ => End::Excluded(value),
     }))
+}
+
+/// The same values between ends of which no two have a value in common, from the lowest on.
+fn merged<'b>(
+    mut pairs: Vec<(End<Value<'b>>, End<Value<'b>>)>,
+) -> Vec<(End<Value<'b>>, End<Value<'b>>)> {
+    pairs.sort_by(|(left, _), (right, _)| match (left, right) {
+        (End::Unbounded, End::Unbounded) => Ordering::Equal,
+        (End::Unbounded, _) => Ordering::Less,
+        (_, End::Unbounded) => Ordering::Greater,
+        (End::Included(left), End::Included(right))
+        | (End::Excluded(left), End::Excluded(right)) => compare(left, right),
+        (End::Included(left), End::Excluded(right)) => compare(left, right).then(Ordering::Less),
+        (End::Excluded(left), End::Included(right)) => compare(left, right).then(Ordering::Greater),
+    });
+    let mut apart: Vec<(End<Value<'b>>, End<Value<'b>>)> = Vec::with_capacity(pairs.len());
+    for (from, to) in pairs {
+        match apart.last_mut() {
+            Some((_, last)) if meets(last, &from) => {
+                if is_beyond(&to, last) {
+                    *last = to;
+                }
+            }
+            _ => apart.push((from, to)),
+        }
+    }
+    apart
+}
+
+/// Whether nothing lies between an upper end and the lower end of what comes behind it.
+fn meets(last: &End<Value<'_>>, from: &End<Value<'_>>) -> bool {
+    match (last, from) {
+        (End::Unbounded, _) | (_, End::Unbounded) => true,
+        (End::Excluded(last), End::Excluded(from)) => compare(last, from).is_gt(),
+        (End::Included(last) | End::Excluded(last), End::Included(from) | End::Excluded(from)) => {
+            compare(last, from).is_ge()
+        }
+    }
+}
+
+/// Whether an upper end is above another one.
+fn is_beyond(end: &End<Value<'_>>, other: &End<Value<'_>>) -> bool {
+    match (end, other) {
+        (_, End::Unbounded) => false,
+        (End::Unbounded, _) => true,
+        (End::Included(end), End::Excluded(other)) => compare(end, other).is_ge(),
+        (End::Included(end) | End::Excluded(end), End::Included(other) | End::Excluded(other)) => {
+            compare(end, other).is_gt()
+        }
+    }
 }
 
 /// The rows; none if they are too many.

@@ -109,8 +109,7 @@ fn only_select(query: &Query) -> Option<&Select> {
 fn only_range(query: &Query) -> Option<&Select> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let mut rest = Query { order_by: None, ..query.clone() };
-    rest.body =
-        Box::new(SetExpr::Select(Box::new(Select { distinct: None, ..(**select).clone() })));
+    *rest.body = SetExpr::Select(Box::new(Select { distinct: None, ..(**select).clone() }));
     only_select(&rest).map(|_| &**select)
 }
 

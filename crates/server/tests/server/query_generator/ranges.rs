@@ -37,7 +37,7 @@ pub fn range(choices: &mut Choices<'_>) -> Statement {
 
 fn bounds(choices: &mut Choices<'_>, column: &str) -> Option<String> {
     let (low, high) = (choices.of(&VALUES), choices.of(&VALUES));
-    Some(match choices.below(8) {
+    Some(match choices.below(10) {
         0 => return None,
         1 => format!("{column} BETWEEN {low} AND {high}"),
         2 => format!("{column} IN ({low}, {high}, 2)"),
@@ -45,6 +45,8 @@ fn bounds(choices: &mut Choices<'_>, column: &str) -> Option<String> {
         4 => format!("{low} >= {column}"),
         5 => format!("{column} < {high}.5"),
         6 => format!("{column} >= {low} AND {column} < {high} AND {column} > 0"),
+        7 => format!("({column} < {low} OR {column} > {high})"),
+        8 => format!("({column} = {low} OR {column} BETWEEN {high} AND 3 OR {column} > 4)"),
         _ => format!("{column} > {low}"),
     })
 }

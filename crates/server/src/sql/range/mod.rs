@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! SELECT [DISTINCT] column [, ...] | { count | sum | min | max }(column) [, ...] FROM table
-//!   WHERE { column = value AND ... } column { = | < | <= | > | >= | BETWEEN | IN } value(s)
+//!   WHERE [column = value AND ...] column { = | < | <= | > | >= | BETWEEN | IN } value(s) [OR ...]
 //!   [ORDER BY column [, ...]] [LIMIT n]
 //! ```
 //!
@@ -13,22 +13,20 @@
 //! 2. A value is compared as of the column's type: what is none, or of a type whose order is more than that of its
 //!    values, goes the long way. So does whatever turns out to have too many rows to be kept.
 
-use std::cmp::Ordering;
+mod form;
+
 use std::ops::Bound as End;
 use std::sync::Arc;
 
-use onrush::{DataType, IndexDefinition, Indexed, KeyOrder, Table, TableDefinition, Value};
+use onrush::{DataType, IndexDefinition, Indexed, Table, TableDefinition};
 use onrush_query::ColumnType;
-use sqlparser::ast::{
-    BinaryOperator, CastKind, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
-    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, UnaryOperator,
-};
+use sqlparser::ast::{BinaryOperator, CastKind, Expr, LimitClause, Query, Select, UnaryOperator};
 
 use super::condition::{self, column_name};
-use super::names;
 use super::operand::{Operand, Parameters};
-use super::select::{OutputColumn, columns_of};
+use super::select::OutputColumn;
 use crate::error::Result;
+pub(crate) use form::{Form, SortKey, Total, compare};
 
 /// See the module.
 #[derive(Clone)]
@@ -51,70 +49,12 @@ pub(crate) struct RangePlan {
 pub(crate) enum Next {
     Anything,
     Between(End<Operand>, End<Operand>),
-    /// One of these.
-    In(Vec<Operand>),
+    /// It lies between one of these pairs of ends.
+    OneOf(Vec<Ends>),
 }
 
-/// What is made of the rows.
-#[derive(Clone)]
-pub(crate) enum Form {
-    /// Those in the order of the primary key, or from its end on.
-    Rows {
-        is_backward: bool,
-    },
-    Sorted {
-        by: Vec<SortKey>,
-        is_distinct: bool,
-    },
-    Totals(Vec<Total>),
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct SortKey {
-    /// Position in the row of the table.
-    pub(crate) column: usize,
-    pub(crate) order: KeyOrder,
-    /// Blanks at the end do not count, as of `char(n)`.
-    pub(crate) is_padded: bool,
-}
-
-impl SortKey {
-    fn new(definition: &TableDefinition, column: usize, order: KeyOrder) -> SortKey {
-        let is_padded = matches!(definition.columns()[column].data_type, DataType::Char(_));
-        SortKey { column, order, is_padded }
-    }
-
-    /// How two values of the column stand to each other in this order.
-    pub(crate) fn compare(&self, left: &Value<'_>, right: &Value<'_>) -> Ordering {
-        let SortKey { order, is_padded, .. } = self;
-        match (left.is_null(), right.is_null()) {
-            (true, true) => return Ordering::Equal,
-            (true, false) if order.nulls_first => return Ordering::Less,
-            (true, false) => return Ordering::Greater,
-            (false, true) if order.nulls_first => return Ordering::Greater,
-            (false, true) => return Ordering::Less,
-            (false, false) => {}
-        }
-        let compared = match (left, right) {
-            (Value::Text(left), Value::Text(right)) if *is_padded => {
-                left.trim_end_matches(' ').cmp(right.trim_end_matches(' '))
-            }
-            _ => compare(left, right),
-        };
-        if order.descending { compared.reverse() } else { compared }
-    }
-}
-
-/// One value of all rows; of a column, by its position in the table.
-#[derive(Clone, Copy)]
-pub(crate) enum Total {
-    Rows,
-    /// Those that are not NULL.
-    Values(usize),
-    Sum(usize),
-    Least(usize),
-    Greatest(usize),
-}
+/// The lower end and the upper one.
+pub(crate) type Ends = (End<Operand>, End<Operand>);
 
 /// The plan of a query of one table, whose name there is `relation`; none if it is more than that.
 pub(super) fn plan(
@@ -130,7 +70,9 @@ pub(super) fn plan(
         return Ok(None);
     };
     let Some((index, equal, next)) = way(definition, conditions) else { return Ok(None) };
-    let Some((columns, form)) = form(definition, relation, query, select)? else { return Ok(None) };
+    let Some((columns, form)) = form::form(definition, relation, query, select)? else {
+        return Ok(None);
+    };
     let is_few = matches!(form, Form::Totals(_));
     let limit = match &query.limit_clause {
         None => None,
@@ -145,7 +87,7 @@ pub(super) fn plan(
         Some(_) => return Ok(None),
     };
     // Found one by one: not in the order of the key.
-    let is_in_order = index.is_none() && !matches!(next, Next::In(_));
+    let is_in_order = index.is_none() && !matches!(next, Next::OneOf(_));
     let form = match form {
         Form::Sorted { by, is_distinct: false } if is_in_order && by.is_empty() => {
             Form::Rows { is_backward: false }
@@ -183,7 +125,11 @@ enum Asked {
     Equal(Operand),
     Above(End<Operand>),
     Below(End<Operand>),
-    In(Vec<Operand>),
+    OneOf(Vec<Ends>),
+}
+
+fn point(value: Operand) -> Ends {
+    (End::Included(value.clone()), End::Included(value))
 }
 
 fn conditions(
@@ -203,6 +149,13 @@ fn conditions(
             Expr::BinaryOp { left: first, op: BinaryOperator::And, right: second } => {
                 left.push(first);
                 left.push(second);
+                continue;
+            }
+            Expr::BinaryOp { op: BinaryOperator::Or, .. } => {
+                let Some(condition) = one_of(definition, relation, expression, parameters)? else {
+                    return Ok(None);
+                };
+                found.push(condition);
                 continue;
             }
             Expr::BinaryOp { left: first, op, right: second } => match column_name(first, relation)
@@ -225,9 +178,9 @@ fn conditions(
                     let Some(value) = operand(value, data_type, parameters)? else {
                         return Ok(None);
                     };
-                    values.push(value);
+                    values.push(point(value));
                 }
-                found.push(Condition { column, asked: Asked::In(values) });
+                found.push(Condition { column, asked: Asked::OneOf(values) });
                 continue;
             }
             _ => return Ok(None),
@@ -249,6 +202,44 @@ fn conditions(
         }
     }
     Ok(Some(found))
+}
+
+/// `a < 1 OR a BETWEEN 3 AND 5 OR a = 7`: conditions of one column.
+fn one_of(
+    definition: &TableDefinition,
+    relation: &str,
+    expression: &Expr,
+    parameters: &mut Parameters,
+) -> Result<Option<Condition>> {
+    let (mut of, mut ends, mut left) = (None, Vec::new(), vec![expression]);
+    while let Some(expression) = left.pop() {
+        if let Expr::BinaryOp { left: first, op: BinaryOperator::Or, right: second } = expression {
+            left.push(first);
+            left.push(second);
+            continue;
+        }
+        let Some(found) = conditions(definition, relation, expression, parameters)? else {
+            return Ok(None);
+        };
+        let Some(column) = found.first().map(|condition| condition.column) else { return Ok(None) };
+        if found
+            .iter()
+            .any(|condition| condition.column != column || *of.get_or_insert(column) != column)
+        {
+            return Ok(None);
+        }
+        match found.into_iter().map(|condition| condition.asked).collect::<Vec<_>>().as_slice() {
+            [Asked::Equal(value)] => ends.push(point(value.clone())),
+            [Asked::OneOf(more)] => ends.extend_from_slice(more),
+            [Asked::Above(from)] => ends.push((from.clone(), End::Unbounded)),
+            [Asked::Below(to)] => ends.push((End::Unbounded, to.clone())),
+            [Asked::Above(from), Asked::Below(to)] | [Asked::Below(to), Asked::Above(from)] => {
+                ends.push((from.clone(), to.clone()));
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(of.map(|column| Condition { column, asked: Asked::OneOf(ends) }))
 }
 
 /// The operator with its sides changed.
@@ -339,12 +330,16 @@ fn way(
         let columns = index_columns(definition, index).filter(|_| is_usable)?;
         let (equal, next) = bounds(&columns, &conditions)?;
         // NULLs have a place among its entries, and what goes down lies from its end on.
+        let is_up = index.columns.get(equal.len()).is_some_and(|it| !it.order.descending);
+        let is_bounded = |(from, to): &Ends| match (from, to) {
+            (End::Included(from), End::Included(to)) if from == to => true,
+            (End::Unbounded, _) | (_, End::Unbounded) => false,
+            _ => is_up,
+        };
         let is_bounded = match &next {
-            Next::Anything | Next::In(_) => true,
-            Next::Between(from, to) => {
-                !matches!((from, to), (End::Unbounded, _) | (_, End::Unbounded))
-                    && index.columns.get(equal.len()).is_some_and(|column| !column.order.descending)
-            }
+            Next::Anything => true,
+            Next::OneOf(ends) => ends.iter().all(is_bounded),
+            Next::Between(from, to) => is_bounded(&(from.clone(), to.clone())),
         };
         is_bounded.then_some((Some(position), equal, next))
     };
@@ -380,7 +375,7 @@ fn bounds(columns: &[usize], conditions: &[Condition]) -> Option<(Vec<Operand>, 
                 continue;
             }
             [] => {}
-            [Asked::In(values)] => next = Next::In(values.clone()),
+            [Asked::OneOf(values)] => next = Next::OneOf(values.clone()),
             [Asked::Above(from)] => next = Next::Between(from.clone(), End::Unbounded),
             [Asked::Below(to)] => next = Next::Between(End::Unbounded, to.clone()),
             [Asked::Above(from), Asked::Below(to)] | [Asked::Below(to), Asked::Above(from)] => {
@@ -391,174 +386,4 @@ fn bounds(columns: &[usize], conditions: &[Condition]) -> Option<(Vec<Operand>, 
         break;
     }
     (met == conditions.len() && met > 0).then_some((equal, next))
-}
-
-/// The columns of the answer, and how it is made of the rows.
-fn form(
-    definition: &TableDefinition,
-    relation: &str,
-    query: &Query,
-    select: &Select,
-) -> Result<Option<(Vec<OutputColumn>, Form)>> {
-    let is_distinct = match &select.distinct {
-        None => false,
-        Some(Distinct::Distinct) => true,
-        Some(_) => return Ok(None),
-    };
-    let order: &[OrderByExpr] = match &query.order_by {
-        None => &[],
-        Some(order) if order.interpolate.is_none() => match &order.kind {
-            OrderByKind::Expressions(expressions) => expressions,
-            OrderByKind::All(_) => return Ok(None),
-        },
-        Some(_) => return Ok(None),
-    };
-    let Some(columns) = columns_of(definition, relation, &select.projection)? else {
-        let is_plain = order.is_empty() && !is_distinct;
-        let totals = totals(definition, relation, &select.projection).filter(|_| is_plain);
-        return Ok(totals.map(|(columns, totals)| (columns, Form::Totals(totals))));
-    };
-    let mut by = Vec::new();
-    for item in order {
-        let Some(key) = sort_key(definition, relation, &columns, item, is_distinct) else {
-            return Ok(None);
-        };
-        by.push(key);
-    }
-    let orders = |column: usize| is_ordered(definition.columns()[column].data_type);
-    if is_distinct {
-        // Those that are alike come together.
-        for OutputColumn { source, .. } in &columns {
-            if !by.iter().any(|key| key.column == *source) {
-                by.push(SortKey::new(definition, *source, KeyOrder::ASCENDING));
-            }
-        }
-    }
-    let can_sort = by.iter().all(|key| orders(key.column));
-    Ok(can_sort.then_some((columns, Form::Sorted { by, is_distinct })))
-}
-
-/// Types that [`compare`] orders.
-fn is_ordered(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Boolean
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::Char(_)
-            | DataType::Varchar(_)
-            | DataType::Text
-            | DataType::Uuid
-            | DataType::Date
-            | DataType::Timestamp
-            | DataType::TimestampTz
-    )
-}
-
-/// How two values of a column stand to each other; NULL is above all others.
-pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>) -> Ordering {
-    match (left, right) {
-        (Value::Null, Value::Null) => Ordering::Equal,
-        (Value::Null, _) => Ordering::Greater,
-        (_, Value::Null) => Ordering::Less,
-        (Value::Boolean(left), Value::Boolean(right)) => left.cmp(right),
-        (Value::Text(left), Value::Text(right)) => left.cmp(right),
-        (Value::Uuid(left), Value::Uuid(right)) => left.cmp(right),
-        (Value::Date(left), Value::Date(right)) => left.cmp(right),
-        (Value::Timestamp(left), Value::Timestamp(right))
-        | (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
-        (left, right) => left.as_i64().cmp(&right.as_i64()),
-    }
-}
-
-fn sort_key(
-    definition: &TableDefinition,
-    relation: &str,
-    columns: &[OutputColumn],
-    item: &OrderByExpr,
-    is_distinct: bool,
-) -> Option<SortKey> {
-    if item.with_fill.is_some() {
-        return None;
-    }
-    let descending = item.options.asc == Some(false);
-    let nulls_first = item.options.nulls_first.unwrap_or(descending);
-    let column = match &item.expr {
-        // The name of a column of the answer comes first.
-        Expr::Identifier(name) => {
-            let name = names::identifier(name);
-            let mut sources = columns.iter().filter(|it| it.name == name).map(|it| it.source);
-            match sources.next() {
-                Some(source) if sources.all(|other| other == source) => source,
-                Some(_) => return None,
-                None => definition.shown_column_index(&name).ok()?,
-            }
-        }
-        Expr::CompoundIdentifier(_) => {
-            definition.shown_column_index(&column_name(&item.expr, relation)?).ok()?
-        }
-        _ => return None,
-    };
-    let is_there = columns.iter().any(|it| it.source == column);
-    let order = KeyOrder { descending, nulls_first };
-    (is_there || !is_distinct).then(|| SortKey::new(definition, column, order))
-}
-
-/// The items as values of all rows.
-fn totals(
-    definition: &TableDefinition,
-    relation: &str,
-    items: &[SelectItem],
-) -> Option<(Vec<OutputColumn>, Vec<Total>)> {
-    let mut columns = Vec::new();
-    let mut totals = Vec::new();
-    for (source, item) in items.iter().enumerate() {
-        let (expression, alias) = match item {
-            SelectItem::UnnamedExpr(expression) => (expression, None),
-            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(names::identifier(alias))),
-            _ => return None,
-        };
-        let Expr::Function(call) = expression else { return None };
-        let FunctionArguments::List(list) = &call.args else { return None };
-        let is_plain = call.over.is_none()
-            && call.filter.is_none()
-            && call.null_treatment.is_none()
-            && call.within_group.is_empty()
-            && matches!(call.parameters, FunctionArguments::None)
-            && list.duplicate_treatment.is_none()
-            && list.clauses.is_empty();
-        let ([part], [FunctionArg::Unnamed(argument)], true) =
-            (call.name.0.as_slice(), list.args.as_slice(), is_plain)
-        else {
-            return None;
-        };
-        let name = names::identifier(part.as_ident()?);
-        let column = match argument {
-            FunctionArgExpr::Wildcard if name == "count" => None,
-            FunctionArgExpr::Expr(expression) => {
-                Some(definition.shown_column_index(&column_name(expression, relation)?).ok()?)
-            }
-            _ => return None,
-        };
-        let own = column.map(|column| definition.columns()[column].data_type);
-        let is_whole = matches!(own, Some(DataType::Int16 | DataType::Int32 | DataType::Int64));
-        let (total, data_type) = match (name.as_str(), column, own) {
-            ("count", None, _) => (Total::Rows, DataType::Int64),
-            ("count", Some(column), _) => (Total::Values(column), DataType::Int64),
-            ("sum", Some(column), Some(DataType::Int16 | DataType::Int32)) => {
-                (Total::Sum(column), DataType::Int64)
-            }
-            ("min", Some(column), Some(own)) if is_whole => (Total::Least(column), own),
-            ("max", Some(column), Some(own)) if is_whole => (Total::Greatest(column), own),
-            _ => return None,
-        };
-        columns.push(OutputColumn {
-            name: alias.unwrap_or(name),
-            column_type: data_type.into(),
-            source,
-        });
-        totals.push(total);
-    }
-    (!totals.is_empty()).then_some((columns, totals))
 }
