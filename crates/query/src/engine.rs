@@ -15,6 +15,7 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{FunctionRegistry, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -35,6 +36,7 @@ use crate::in_turn::PartsInTurn;
 use crate::interrupt::Interest;
 use crate::join_order::{JoinOrder, SORTS};
 use crate::memory::{QueryMemory, Runtimes, SpillOptions};
+use crate::no_rows::NoRows;
 use crate::query::{Query, check_counts};
 use crate::row_by_row::{Setting, SubqueriesByRow, inside_of_calls, made_ready};
 use crate::rows::{Batch, Rows};
@@ -183,10 +185,13 @@ impl Drop for QueryEngine {
     }
 }
 
-/// DataFusion's own rules, but for the one that takes columns out of ORDER BY that it takes for superfluous.
+/// DataFusion's own rules, but for the one that takes columns out of ORDER BY that it takes for superfluous; and filters
+/// that no row passes are seen before parts of them go elsewhere.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| rule.name() != EliminateDuplicatedExpr::new().name());
+    let simplified = rules.iter().position(|rule| rule.name() == SimplifyExpressions::new().name());
+    rules.insert(simplified.map_or(0, |at| at + 1), Arc::new(NoRows));
     rules
 }
 

@@ -47,6 +47,7 @@ mod interval_text;
 mod join_order;
 mod json_path;
 mod memory;
+mod no_rows;
 mod nothing;
 mod numeric;
 mod one_row;
