@@ -185,7 +185,7 @@ impl Drop for QueryEngine {
     }
 }
 
-/// DataFusion's own rules, but for the one that takes columns out of ORDER BY that it takes for superfluous; and filters
+/// DataFusion's own rules, but for the one that takes columns out of ORDER BY that it takes for superfluous. Filters
 /// that no row passes are seen before parts of them go elsewhere.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
