@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use onrush::{
-    ColumnDefinition, DataType, Database, KeyStrategy, Result, Row, ScanOptions, Table,
-    TableDefinition, Transaction, Value,
+    ColumnDefinition, DataType, Database, Error, KeyInWords, KeyStrategy, Result, Row, ScanOptions,
+    Table, TableDefinition, Transaction, Value,
 };
 
 use super::roles::EVERYONE;
@@ -161,7 +161,7 @@ pub(super) fn put_own(
 ) -> Result<()> {
     let grants = table_of_grants(database)?;
     let key = [role.into(), table.into()];
-    let Some(rights) = rights else { return transaction.delete(&grants, &key).map(drop) };
+    let Some(rights) = rights else { return remove(transaction, &grants, &key) };
     let names: Vec<&str> = rights.iter().map(|right| right.name()).collect();
     let [role, table] = key;
     transaction.upsert(&grants, &[role, table, names.join(" ").into()])
@@ -177,8 +177,16 @@ pub(super) fn put_owner(
     let owners = table_of_owners(database)?;
     match role {
         Some(role) => transaction.upsert(&owners, &[table.into(), role.into()]),
-        None => transaction.delete(&owners, &[table.into()]).map(drop),
+        None => remove(transaction, &owners, &[table.into()]),
     }
+}
+
+/// Removes a row. One that somebody has written since the transaction's snapshot is not passed over.
+fn remove(transaction: &mut Transaction<'_>, table: &Table, key: &[Value<'_>]) -> Result<()> {
+    if transaction.delete(table, key)? || transaction.newest_snapshot().get(table, key)?.is_none() {
+        return Ok(());
+    }
+    Err(Error::Conflict { table: table.name().to_owned(), key: KeyInWords(Vec::new()) })
 }
 
 /// Whom a table belongs to, in a transaction that keeps others from giving it to somebody else.
