@@ -1,4 +1,4 @@
-//! Rows of one table between two keys, the short way: see `sql/range.rs`.
+//! Rows of one table between two keys, the short way: see `sql/range`.
 
 use std::cmp::Ordering;
 use std::ops::Bound as End;

@@ -199,7 +199,9 @@ fn only_table(planner: &Planner<'_>, select: &Select) -> Option<(Table, String)>
     };
     let name = planner.lookup().table_named(name).ok()?;
     let table = planner.seen.table(&name).ok()?;
-    if !joins.is_empty() || !table.definition().is_table() {
+    // Whether a materialized view has rows yet is looked at the long way.
+    let is_view = table.definition().materialized_view().is_some();
+    if !joins.is_empty() || !table.definition().is_table() || is_view {
         return None;
     }
     let relation = alias.unwrap_or_else(|| schemas::own_name(&name).to_owned());
