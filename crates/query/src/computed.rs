@@ -96,7 +96,7 @@ impl QueryEngine {
     pub fn rowless_value(&self, expression: ast::Expr) -> Result<RowlessValue> {
         let (name, column_type) = (TIMESTAMP.to_owned(), DataType::TimestampTz.into());
         let column = NamedColumn { position: 0, name: name.clone(), column_type };
-        let rows = [NamedRow { name, columns: vec![column] }];
+        let rows = [NamedRow { schema: None, name, columns: vec![column] }];
         let query = self.rowless(expression, &rows)?;
         let timestamp = Expr::Column(LogicalColumn::new(Some(TIMESTAMP), TIMESTAMP));
         let plan = functions::bind_to_column(query.plan().clone(), &timestamp)?;

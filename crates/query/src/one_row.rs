@@ -31,8 +31,12 @@ pub struct Place {
 
 /// `SELECT items FROM rows`, or without FROM where there are none.
 pub(crate) fn select(items: Vec<SelectItem>, rows: &[NamedRow]) -> Result<ast::Query> {
-    let quoted = |row: &NamedRow| format!("\"{}\"", row.name.replace('"', "\"\""));
-    let relations: Vec<String> = rows.iter().map(quoted).collect();
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let relation = |row: &NamedRow| match &row.schema {
+        Some(schema) => format!("{}.{}", quoted(schema), quoted(&row.name)),
+        None => quoted(&row.name),
+    };
+    let relations: Vec<String> = rows.iter().map(relation).collect();
     let text = match relations.is_empty() {
         true => "SELECT NULL".to_owned(),
         false => format!("SELECT NULL FROM {}", relations.join(" CROSS JOIN ")),
@@ -136,6 +140,8 @@ impl Visitor for Seeker<'_> {
 /// A row that expressions are of, by what stands in front of its columns.
 #[derive(Clone, Debug)]
 pub struct NamedRow {
+    /// The schema that may stand in front of that; none: PostgreSQL's `public`.
+    pub schema: Option<String>,
     /// What stands there.
     pub name: String,
     /// The columns that can be named.
@@ -162,7 +168,8 @@ impl NamedRow {
             let column_type = column.data_type.into();
             NamedColumn { position, name: column.name.clone(), column_type }
         };
-        NamedRow { name: name.to_owned(), columns: table.shown_columns().map(column).collect() }
+        let columns = table.shown_columns().map(column).collect();
+        NamedRow { schema: None, name: name.to_owned(), columns }
     }
 }
 

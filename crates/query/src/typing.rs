@@ -18,13 +18,16 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::expr_fn::substring;
 use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
 use datafusion::logical_expr::utils::{COUNT_STAR_EXPANSION, merge_schema};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, GetFieldAccess, LogicalPlan, Operator,
+};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
 };
@@ -162,7 +165,7 @@ impl ExprPlanner for Comparisons {
     }
 }
 
-/// Subscripts of jsonb.
+/// Subscripts of jsonb and of names.
 #[derive(Debug)]
 pub(crate) struct Subscripts;
 
@@ -172,11 +175,26 @@ impl ExprPlanner for Subscripts {
         expr: RawFieldAccessExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        Ok(match json::subscript(&expr, schema)? {
+        if let Some(planned) = json::subscript(&expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        Ok(match letter_of_name(&expr, schema)? {
             Some(planned) => PlannerResult::Planned(planned),
             None => PlannerResult::Original(expr),
         })
     }
+}
+
+/// A letter of a name, the first of which has the number 0: PostgreSQL keeps a name as an array of them.
+fn letter_of_name(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let (_, field) = access.expr.to_field(schema)?;
+    let is_name = column_type(&field) == ColumnType::Stored(DataType::Name);
+    let (true, GetFieldAccess::ListIndex { key }) = (is_name, &access.field_access) else {
+        return Ok(None);
+    };
+    let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
+    let place = (**key).clone() + one();
+    Ok(Some(substring(access.expr.clone(), place, one())))
 }
 
 /// JSON as it was written has no order and no equality, as in PostgreSQL: what says the same may be

@@ -8,7 +8,7 @@ use onrush_types::expression::{
     Truth, TypedExpression,
 };
 use onrush_types::{
-    ColumnDefinition, DataType, Decimal, EncodedRow, Schema, TableDefinition, Value,
+    ColumnDefinition, DataType, Decimal, EncodedRow, Numeric, Schema, TableDefinition, Value,
 };
 use proptest::prelude::*;
 
@@ -21,6 +21,7 @@ fn table() -> TableDefinition {
         .column(ColumnDefinition::new("g", DataType::Float64))
         .column(ColumnDefinition::new("s", DataType::Timestamp))
         .column(ColumnDefinition::new("d", DataType::Date))
+        .column(ColumnDefinition::new("u", DataType::Numeric(None)))
         .primary_key(["i"])
         .build()
         .expect("sound")
@@ -28,13 +29,16 @@ fn table() -> TableDefinition {
 
 fn leaf() -> impl Strategy<Value = Expression> {
     prop_oneof![
-        prop::sample::select(vec!["i", "n", "t", "h", "g", "s", "d"]).prop_map(Expression::column),
+        prop::sample::select(vec!["i", "n", "t", "h", "g", "s", "d", "u"])
+            .prop_map(Expression::column),
         any::<i32>().prop_map(Expression::value),
         any::<i64>().prop_map(Expression::value),
         (-1e12f64..1e12).prop_map(Expression::value),
         (any::<i64>(), 0u32..=18)
             .prop_map(|(units, scale)| Expression::value(Decimal::new(units, scale))),
         "[a-c%_\\\\ 0-9é]{0,6}".prop_map(Expression::value),
+        prop::sample::select(vec![Numeric::NaN, Numeric::Infinity, Numeric::from_f64(1e40)])
+            .prop_map(Expression::value),
         any::<bool>().prop_map(Expression::value),
         Just(Expression::null()),
     ]
@@ -110,9 +114,9 @@ fn expression() -> impl Strategy<Value = Expression> {
     })
 }
 
-fn rows() -> Vec<[Value<'static>; 7]> {
-    let none =
-        [1.into(), Value::Null, Value::Null, Value::Null, Value::Null, Value::Null, Value::Null];
+fn rows() -> Vec<[Value<'static>; 8]> {
+    let null = || Value::Null;
+    let none = [1.into(), null(), null(), null(), null(), null(), null(), null()];
     let low = [
         i32::MIN.into(),
         Decimal::new(-1, 10).into(),
@@ -121,6 +125,7 @@ fn rows() -> Vec<[Value<'static>; 7]> {
         f64::NEG_INFINITY.into(),
         Value::Timestamp(-62_135_596_800_000_000),
         Value::Date(-719_162),
+        Value::Numeric(Numeric::NegativeInfinity),
     ];
     let high = [
         i32::MAX.into(),
@@ -130,6 +135,7 @@ fn rows() -> Vec<[Value<'static>; 7]> {
         f64::NAN.into(),
         Value::Timestamp(253_402_300_799_999_999),
         Value::Date(2_932_896),
+        Value::Numeric(Numeric::from_f64(-1e-40)),
     ];
     vec![none, low, high]
 }

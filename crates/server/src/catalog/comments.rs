@@ -18,12 +18,21 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
     rows: descriptions,
 }];
 
+/// What PostgreSQL says of the schema `public` in every database.
+const OF_PUBLIC: &str = "standard public schema";
+
 fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
     // Of a database that has stopped nothing is told.
     let (said, of_constraints) =
         (seen.comments().unwrap_or_default(), seen.constraint_comments().unwrap_or_default());
+    let of_public = vec![
+        oid(names::schema_oid(schemas::PUBLIC)),
+        oid(names::PG_NAMESPACE_OID),
+        Value::Int32(0),
+        OF_PUBLIC.into(),
+    ];
     if said.is_empty() && of_constraints.is_empty() {
-        return Vec::new();
+        return vec![of_public];
     }
     let of_table = |table: &Table| -> Vec<Row> {
         let text = |place: Place| said.iter().find(|it| it.place == place).map(|it| &it.text);
@@ -46,7 +55,7 @@ fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
         });
         others.chain(columns).collect()
     };
-    seen.relations().iter().flat_map(of_table).collect()
+    seen.relations().iter().flat_map(of_table).chain([of_public]).collect()
 }
 
 /// Something of a table that has a number of its own in a catalogue table, and where its comment is kept.
@@ -124,6 +133,10 @@ fn of_object(seen: &Seen, number: i64, class: Option<Option<i64>>) -> Option<Str
         i64::from(object.number) == number
             && class.is_none_or(|class| class == Some(object.class.into()))
     };
+    if number == i64::from(names::schema_oid(schemas::PUBLIC)) {
+        let is_it = class.is_none_or(|class| class == Some(names::PG_NAMESPACE_OID.into()));
+        return is_it.then(|| OF_PUBLIC.to_owned());
+    }
     seen.relations().iter().find_map(|table| {
         let mut found = objects(table).into_iter().filter(is_it);
         found.find_map(|object| match &object.of {

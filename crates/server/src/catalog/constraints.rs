@@ -29,7 +29,6 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("conkey", INT2S),
         ("confkey", INT2S),
         ("conbin", TEXT),
-        ("tableoid", OID),
     ],
     rows: |seen, _| {
         let others = seen.tables().iter().flat_map(constraints).collect::<Vec<_>>();
@@ -63,7 +62,6 @@ fn foreign_key(key: &foreign_keys::Key) -> Row {
         numbers(&key.table, key.columns()),
         numbers(&key.referenced, key.referenced_columns()),
         Value::Null,
-        oid(names::PG_CONSTRAINT_OID),
     ]
 }
 
@@ -92,7 +90,6 @@ fn constraints(table: &Table) -> Vec<Row> {
             format!("{{{columns}}}").into(),
             Value::Null,
             Value::Null,
-            oid(names::PG_CONSTRAINT_OID),
         ]
     };
     let check = |check: &CheckConstraint| {

@@ -56,17 +56,6 @@ pub(super) const ALL: &[SystemTable] = &[
             ("tgenabled", CHAR),
             ("tgisinternal", BOOL),
             ("tgparentid", OID),
-            ("tableoid", OID),
-        ],
-    ),
-    table(
-        "pg_rewrite",
-        &[
-            ("oid", OID),
-            ("rulename", NAME),
-            ("ev_class", OID),
-            ("ev_type", CHAR),
-            ("tableoid", OID),
         ],
     ),
     table("pg_foreign_table", &[("ftrelid", OID), ("ftserver", OID), ("ftoptions", TEXT)]),
@@ -118,7 +107,6 @@ pub(super) const ALL: &[SystemTable] = &[
             ("opcfamily", OID),
             ("opckeytype", OID),
             ("opcowner", OID),
-            ("tableoid", OID),
         ],
     ),
     table(
@@ -129,7 +117,6 @@ pub(super) const ALL: &[SystemTable] = &[
             ("opfname", NAME),
             ("opfnamespace", OID),
             ("opfowner", OID),
-            ("tableoid", OID),
         ],
     ),
     table(
@@ -253,5 +240,18 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
     ),
     table("pg_db_role_setting", &[("setdatabase", OID), ("setrole", OID), ("setconfig", TEXTS)]),
+    table("pg_transform", &[("oid", OID), ("trftype", OID), ("trflang", OID)]),
+    table(
+        "pg_seclabels",
+        &[
+            ("objoid", OID),
+            ("classoid", OID),
+            ("objsubid", INT4),
+            ("provider", TEXT),
+            ("label", TEXT),
+        ],
+    ),
+    // A function of options, which nothing has here.
+    table("pg_options_to_table", &[("option_name", TEXT), ("option_value", TEXT)]),
     table("pg_prepared_xacts", &[("gid", TEXT), ("owner", NAME), ("database", NAME)]),
 ];

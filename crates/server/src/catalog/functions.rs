@@ -42,7 +42,12 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
         }),
     ];
     all.extend(text_functions::functions());
-    all.push(super::roles::name_of_user(database));
+    all.extend(super::roles::functions(database));
+    // Of names that are written out it does what it should, elsewhere.
+    all.push(SystemFunction::new("set_config", TEXT, null).volatile(|_| {
+        let message = "set_config of what is computed for each row is not supported".to_owned();
+        Err(QueryError::NotSupported { message })
+    }));
     for name in [
         "pg_type_is_visible",
         "pg_function_is_visible",

@@ -6,7 +6,7 @@ use onrush_query::{ColumnType, Statement};
 use super::foreign_keys;
 use super::indexes::{self, Index};
 use super::kinds::{INT4, NAME, TEXT};
-use super::names;
+use super::names::{self, Naming};
 use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, SystemTable};
 use crate::schemas;
@@ -201,6 +201,7 @@ fn tables_and_views(seen: &Seen) -> Vec<Table> {
 }
 
 fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
+    let naming = Naming::of(seen, &statement.client);
     let definition = table.definition();
     let is_written = definition.view().is_none() || Updatable::of(seen, table).is_ok();
     let number = |number: i32| Value::Int32(number);
@@ -239,7 +240,7 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         row.extend([
             column.name.clone().into(),
             number(i32::try_from(at + 1).unwrap_or(i32::MAX)),
-            names::default_of(seen, column).map_or(Value::Null, Value::from),
+            names::default_of(&naming, column).map_or(Value::Null, Value::from),
             word(column.nullable && !is_key),
             plain.into(),
             length,

@@ -68,11 +68,16 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 
-/// The system table of this name. Those of `pg_catalog` need no schema in front.
+/// The column that tells for each row which table it is of. `*` does not mean it.
+pub(crate) const TABLEOID: &str = "tableoid";
+
+/// The system table of this name. Those of `pg_catalog` need no schema in front. Whether it has [`TABLEOID`] is said,
+/// so that a statement which does not name that has no column of it.
 pub(crate) fn find(
     planner: &Planner<'_>,
     schema: Option<&str>,
     name: &str,
+    has_tableoid: bool,
 ) -> Option<Arc<dyn MadeRows>> {
     let schema = schema.unwrap_or(PG_CATALOG);
     let database = planner.database.clone();
@@ -84,7 +89,9 @@ pub(crate) fn find(
         return Some(Arc::new(IndexProgressView { database }));
     }
     let table = all().find(|table| table.schema == schema && table.name == name)?;
-    Some(Arc::new(TableOfDatabase { table, database }))
+    let is_of_catalog = has_tableoid && schema == PG_CATALOG;
+    let tableoid = if is_of_catalog { names::catalogue_oid(name) } else { None };
+    Some(Arc::new(TableOfDatabase { table, database, tableoid }))
 }
 
 /// Whether it is a table for things that there are none of here.
@@ -97,6 +104,8 @@ pub(crate) fn is_always_empty(schema: Option<&str>, name: &str) -> bool {
 struct TableOfDatabase {
     table: &'static SystemTable,
     database: Database,
+    /// What stands in [`TABLEOID`], if it has that.
+    tableoid: Option<i64>,
 }
 
 impl fmt::Debug for TableOfDatabase {
@@ -107,11 +116,16 @@ impl fmt::Debug for TableOfDatabase {
 
 impl MadeRows for TableOfDatabase {
     fn columns(&self) -> Vec<(&str, ColumnType)> {
-        self.table.columns.to_vec()
+        let tableoid = self.tableoid.map(|_| (TABLEOID, kinds::OID));
+        self.table.columns.iter().copied().chain(tableoid).collect()
     }
 
     fn rows(&self, statement: &Statement) -> Vec<Row> {
-        (self.table.rows)(&seen_by(&statement.client, &self.database), statement)
+        let mut rows = (self.table.rows)(&seen_by(&statement.client, &self.database), statement);
+        if let Some(tableoid) = self.tableoid {
+            rows.iter_mut().for_each(|row| row.push(Value::Int64(tableoid)));
+        }
+        rows
     }
 }
 

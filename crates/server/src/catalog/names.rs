@@ -1,10 +1,10 @@
 //! Numbers and names of things.
 
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Numeric, Table,
-    TableDefinition, Value,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, EnumType, KeyStrategy, Numeric,
+    Table, TableDefinition, Value,
 };
-use onrush_query::ColumnType;
+use onrush_query::{Client, ColumnType};
 use postgres_types::{Kind, Type};
 
 use super::foreign_keys;
@@ -21,6 +21,8 @@ pub(super) const PG_CATALOG_OID: u32 = 11;
 pub(super) const PG_CLASS_OID: u32 = 1259;
 /// `pg_type` in it.
 pub(super) const PG_TYPE_OID: u32 = 1247;
+/// `pg_namespace` in `pg_class`.
+pub(super) const PG_NAMESPACE_OID: u32 = 2615;
 /// `pg_constraint` in it.
 pub(super) const PG_CONSTRAINT_OID: u32 = 2606;
 /// `public`.
@@ -31,6 +33,10 @@ const INFORMATION_OID: u32 = 13_000;
 const ONRUSH_OID: u32 = 13_001;
 /// Whom everything belongs to; roles have rights, and own nothing.
 pub(super) const OWNER_OID: u32 = 10;
+/// The role that owns the schema `public` until that is given to another: whoever owns the database.
+pub(super) const DATABASE_OWNER_OID: u32 = 6171;
+/// Its name.
+pub(super) const DATABASE_OWNER: &str = "pg_database_owner";
 /// What the owner is called.
 pub(crate) const OWNER: &str = "onrush";
 /// The only database.
@@ -77,9 +83,56 @@ pub(super) fn key_oid(table: &Table) -> u32 {
     table_oid(table) + 1
 }
 
-/// The tables of the catalogue that others name by number.
-const CATALOGUE: [(&str, u32); 3] =
-    [("pg_class", PG_CLASS_OID), ("pg_type", PG_TYPE_OID), ("pg_constraint", PG_CONSTRAINT_OID)];
+/// The tables of the catalogue, with PostgreSQL's numbers: by those others name them.
+const CATALOGUE: [(&str, u32); 47] = [
+    ("pg_default_acl", 826),
+    ("pg_tablespace", 1213),
+    ("pg_type", PG_TYPE_OID),
+    ("pg_attribute", 1249),
+    ("pg_proc", 1255),
+    ("pg_class", PG_CLASS_OID),
+    ("pg_auth_members", 1261),
+    ("pg_database", 1262),
+    ("pg_foreign_server", 1417),
+    ("pg_sequence", 2224),
+    ("pg_foreign_data_wrapper", 2328),
+    ("pg_shdescription", 2396),
+    ("pg_am", 2601),
+    ("pg_amop", 2602),
+    ("pg_amproc", 2603),
+    ("pg_attrdef", 2604),
+    ("pg_cast", 2605),
+    ("pg_constraint", PG_CONSTRAINT_OID),
+    ("pg_conversion", 2607),
+    ("pg_depend", 2608),
+    ("pg_description", 2609),
+    ("pg_index", 2610),
+    ("pg_inherits", 2611),
+    ("pg_language", 2612),
+    ("pg_namespace", PG_NAMESPACE_OID),
+    ("pg_opclass", 2616),
+    ("pg_operator", 2617),
+    ("pg_rewrite", 2618),
+    ("pg_trigger", 2620),
+    ("pg_opfamily", 2753),
+    ("pg_largeobject_metadata", 2995),
+    ("pg_extension", 3079),
+    ("pg_foreign_table", 3118),
+    ("pg_policy", 3256),
+    ("pg_partitioned_table", 3350),
+    ("pg_statistic_ext", 3381),
+    ("pg_init_privs", 3394),
+    ("pg_event_trigger", 3466),
+    ("pg_enum", 3501),
+    ("pg_range", 3541),
+    ("pg_transform", 3576),
+    ("pg_ts_dict", 3600),
+    ("pg_ts_parser", 3601),
+    ("pg_ts_config", 3602),
+    ("pg_ts_template", 3764),
+    ("pg_subscription", 6100),
+    ("pg_publication", 6104),
+];
 
 /// The number of such a table.
 pub(super) fn catalogue_oid(name: &str) -> Option<i64> {
@@ -101,6 +154,17 @@ pub(super) fn constraint_oid(table: &Table, name: &str) -> u32 {
     hashed_oid(1 << 29, &format!("{} {name}", table.id()))
 }
 
+/// The number of the default of a column, made of its number and that of its table.
+pub(super) fn default_oid(table: &Table, position: usize) -> u32 {
+    let number = table.definition().column_number(position);
+    hashed_oid(1 << 26, &format!("{} {number}", table.id()))
+}
+
+/// The number of the rule that a view is.
+pub(super) fn rule_oid(view: &Table) -> u32 {
+    table_oid(view) + 1
+}
+
 /// The number of a schema.
 pub(super) fn schema_oid(name: &str) -> u32 {
     let known = BUILTIN.into_iter().find(|(_, known)| *known == name);
@@ -117,9 +181,10 @@ pub(super) fn is_built_in(name: &str) -> bool {
     BUILTIN.iter().any(|(_, known)| *known == name)
 }
 
-/// All schemas, by number.
+/// All schemas, by number. That of the system's views is none that a dump should make again.
 pub(super) fn all_schemas(seen: &Seen) -> Vec<(u32, String)> {
-    let builtin = BUILTIN.into_iter().map(|(number, name)| (number, name.to_owned()));
+    let builtin = BUILTIN.into_iter().filter(|(number, _)| *number != ONRUSH_OID);
+    let builtin = builtin.map(|(number, name)| (number, name.to_owned()));
     // Of a database that has stopped nothing is told.
     let made = schemas::all(seen).unwrap_or_default().into_iter();
     builtin.chain(made.map(|name| (schema_oid(&name), name))).collect()
@@ -134,6 +199,36 @@ pub(super) fn is_temporary(table: &Table) -> bool {
 pub(super) fn is_visible(seen: &Seen, path: &[String], table: &Table) -> bool {
     let lookup = Lookup { seen, path };
     lookup.on_path(schemas::own_name(table.name())) == table.name()
+}
+
+/// What things are called by a client: with their schema in front where their name alone means something else.
+pub(super) struct Naming<'s> {
+    pub(super) seen: &'s Seen,
+    path: Vec<String>,
+}
+
+impl Naming<'_> {
+    pub(super) fn of<'s>(seen: &'s Seen, client: &Client) -> Naming<'s> {
+        Naming { seen, path: client.schemas() }
+    }
+
+    pub(super) fn relation(&self, table: &Table) -> String {
+        let (schema, own) = schemas::parts(table.name());
+        match is_visible(self.seen, &self.path, table) {
+            true => quoted(own),
+            false => format!("{}.{}", quoted(schema), quoted(own)),
+        }
+    }
+
+    pub(super) fn data_type(&self, data_type: DataType) -> String {
+        let own = |of: EnumType| self.seen.numbered(of.id()).map(|table| self.relation(&table));
+        let found = match data_type {
+            DataType::Enum(of) => own(of),
+            DataType::Array(DataType::Enum(of)) => own(*of).map(|own| own + "[]"),
+            _ => None,
+        };
+        found.unwrap_or_else(|| values::type_name(data_type))
+    }
 }
 
 /// A number from `first` on, a power of two, and below its double.
@@ -218,14 +313,14 @@ pub(super) fn enum_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
 }
 
 /// `format_type`: a type by number and modifier.
-pub(super) fn type_with(seen: &Seen, oid: i64, modifier: i64) -> Option<String> {
+pub(super) fn type_with(naming: &Naming<'_>, oid: i64, modifier: i64) -> Option<String> {
     let oid = u32::try_from(oid).ok()?;
-    if let Some(own) = enum_with(seen, oid) {
-        return Some(values::name_of(own));
+    if let Some(own) = enum_with(naming.seen, oid).and_then(ColumnType::in_table) {
+        return Some(naming.data_type(own));
     }
     let known = Type::from_oid(oid)?;
     if let Kind::Array(element) = known.kind() {
-        return type_with(seen, element.oid().into(), modifier).map(|element| element + "[]");
+        return type_with(naming, element.oid().into(), modifier).map(|element| element + "[]");
     }
     let plain = match known {
         Type::OID => "oid".to_owned(),
@@ -265,14 +360,14 @@ pub(super) fn udt_name(column_type: ColumnType) -> String {
 }
 
 /// A column's default as SQL; none where there is none, or where it is an identity.
-pub(super) fn default_of(seen: &Seen, column: &ColumnDefinition) -> Option<String> {
+pub(super) fn default_of(naming: &Naming<'_>, column: &ColumnDefinition) -> Option<String> {
     match &column.default {
         DefaultValue::None
         | DefaultValue::Generated(_)
         | DefaultValue::Key(KeyStrategy::Identity { .. }) => None,
         DefaultValue::Now => Some("now()".to_owned()),
         DefaultValue::Expression(computed) => {
-            let shown = super::sequences::shown(seen, &computed.expression);
+            let shown = super::sequences::shown(naming, &computed.expression);
             Some(shown.unwrap_or_else(|| format!("({})", computed.expression)))
         }
         DefaultValue::Key(KeyStrategy::UuidV4) => Some("gen_random_uuid()".to_owned()),
@@ -281,7 +376,7 @@ pub(super) fn default_of(seen: &Seen, column: &ColumnDefinition) -> Option<Strin
             let written = strategy.to_string().replace('-', "_");
             Some(if written.contains('(') { written } else { format!("{written}()") })
         }
-        DefaultValue::Constant(value) => Some(constant(value, column.data_type)),
+        DefaultValue::Constant(value) => Some(constant(naming, value, column.data_type)),
     }
 }
 
@@ -295,7 +390,9 @@ pub(super) fn generated_as(definition: &TableDefinition, column: usize) -> Optio
     }
 }
 
-fn constant(value: &Value<'_>, data_type: DataType) -> String {
+fn constant(naming: &Naming<'_>, value: &Value<'_>, data_type: DataType) -> String {
+    // Without its length.
+    let plain = || naming.data_type(data_type).split('(').next().unwrap_or_default().to_owned();
     match value {
         Value::Boolean(value) => value.to_string(),
         Value::Int16(_)
@@ -303,14 +400,9 @@ fn constant(value: &Value<'_>, data_type: DataType) -> String {
         | Value::Int64(_)
         | Value::Decimal(_)
         | Value::Numeric(Numeric::Finite(..)) => value.to_string(),
-        Value::Text(text) => format!("'{}'::{}", text.replace('\'', "''"), plain(data_type)),
-        other => format!("'{other}'::{}", plain(data_type)),
+        Value::Text(text) => format!("'{}'::{}", text.replace('\'', "''"), plain()),
+        other => format!("'{other}'::{}", plain()),
     }
-}
-
-/// A type without its length.
-fn plain(data_type: DataType) -> String {
-    values::type_name(data_type).split('(').next().unwrap_or_default().to_owned()
 }
 
 /// The number of a column, from 1, among those that SQL shows.

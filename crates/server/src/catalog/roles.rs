@@ -1,14 +1,15 @@
 //! Roles and what was granted to them, as psql's `\\du` and `\\dp` read it.
 
 use onrush::{Database, Row, Table, Value};
-use onrush_query::{SystemFunction, write_array};
+use onrush_query::{Client, SystemFunction, write_array};
 
 use super::functions::number;
 use super::kinds::{BOOL, INT4, NAME, OID, TEXT, TEXTS, TIMESTAMP};
-use super::names::{OWNER, OWNER_OID, quoted, role_oid};
+use super::names::{DATABASE_OWNER, DATABASE_OWNER_OID, OWNER, OWNER_OID, quoted, role_oid};
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::access::{Right, Role, Roles};
 use crate::execute::seen_by;
+use crate::schemas;
 use crate::seen::Seen;
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
@@ -34,7 +35,10 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
 /// The owner of everything, and the roles that were made.
 fn roles(seen: &Seen) -> Vec<Row> {
     let owner = Role { is_superuser: true, can_login: true, ..Role::default() };
-    let mut rows = vec![row(OWNER_OID, OWNER, &owner)];
+    let mut rows = vec![
+        row(OWNER_OID, OWNER, &owner),
+        row(DATABASE_OWNER_OID, DATABASE_OWNER, &Role::default()),
+    ];
     // Of a database that has stopped nothing is told.
     let made = seen.roles().unwrap_or_default().roles;
     rows.extend(made.iter().map(|(name, role)| row(role_oid(name), name, role)));
@@ -69,6 +73,11 @@ impl Rights {
         Rights { roles: seen.roles().unwrap_or_default() }
     }
 
+    /// The rights on the schema `public` before anybody granted any.
+    pub(super) fn at_first_on_public() -> Value<'static> {
+        shown(DATABASE_OWNER, &Right::OF_SCHEMAS, &[(String::new(), vec![Right::Usage])])
+    }
+
     /// The rights on a table, each role's as PostgreSQL writes it; NULL if nothing was granted.
     pub(super) fn on(&self, table: &Table) -> Value<'static> {
         let all = match table.definition().sequence() {
@@ -81,7 +90,7 @@ impl Rights {
     /// The rights on a schema, in the same way.
     pub(super) fn on_schema(&self, schema: &str) -> Value<'static> {
         let granted = self.roles.granted_on_schema(schema);
-        shown(self.schema_owner(schema), &Right::OF_SCHEMAS, &granted)
+        shown(self.shown_schema_owner(schema), &Right::OF_SCHEMAS, &granted)
     }
 
     /// Whom a table, sequence or view belongs to.
@@ -93,26 +102,79 @@ impl Rights {
     pub(super) fn schema_owner(&self, schema: &str) -> &str {
         self.roles.owner_of_schema(schema).unwrap_or(OWNER)
     }
+
+    /// The same as it is shown: `public` belongs to whoever owns the database until it is given to another.
+    pub(super) fn shown_schema_owner(&self, schema: &str) -> &str {
+        match self.schema_owner(schema) {
+            OWNER if schema == schemas::PUBLIC => DATABASE_OWNER,
+            other => other,
+        }
+    }
 }
 
-/// `pg_get_userbyid`.
-pub(super) fn name_of_user(database: &Database) -> SystemFunction {
-    let database = database.clone();
-    SystemFunction::of_client("pg_get_userbyid", TEXT, move |client, given| {
-        let Some(oid) = number(given, 0) else { return Value::Null };
-        if oid == i64::from(OWNER_OID) {
-            return OWNER.into();
-        }
-        // Of a database that has stopped nothing is told.
-        let roles = seen_by(client, &database).roles().unwrap_or_default().roles;
-        let name = roles.into_keys().find(|name| i64::from(role_oid(name)) == oid);
-        name.unwrap_or_else(|| format!("unknown (OID={oid})")).into()
-    })
+/// The functions that ask for roles.
+pub(super) fn functions(database: &Database) -> [SystemFunction; 2] {
+    let (of_name, of_rights) = (database.clone(), database.clone());
+    [
+        SystemFunction::of_client("pg_get_userbyid", TEXT, move |client, given| {
+            let Some(oid) = number(given, 0) else { return Value::Null };
+            role_name(client, &of_name, oid).into()
+        }),
+        SystemFunction::of_client("acldefault", TEXTS, move |client, given| {
+            let (Some(kind), Some(oid)) = (given.first().and_then(Value::as_str), number(given, 1))
+            else {
+                return Value::Null;
+            };
+            rights_at_first(kind, &role_name(client, &of_rights, oid))
+        }),
+    ]
+}
+
+fn role_name(client: &Client, database: &Database, oid: i64) -> String {
+    if oid == i64::from(OWNER_OID) {
+        return OWNER.to_owned();
+    }
+    if oid == i64::from(DATABASE_OWNER_OID) {
+        return DATABASE_OWNER.to_owned();
+    }
+    // Of a database that has stopped nothing is told.
+    let roles = seen_by(client, database).roles().unwrap_or_default().roles;
+    let name = roles.into_keys().find(|name| i64::from(role_oid(name)) == oid);
+    name.unwrap_or_else(|| format!("unknown (OID={oid})"))
+}
+
+/// The rights on a thing of which nothing was granted: those of everyone and the owner's. NULL for a kind that
+/// PostgreSQL does not have.
+fn rights_at_first(kind: &str, owner: &str) -> Value<'static> {
+    let (of_all, of_owner) = match kind {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "p" => ("", "sA"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        _ => return Value::Null,
+    };
+    let owner = quoted(owner);
+    let entries = [(String::new(), of_all), (owner.clone(), of_owner)];
+    let entries = entries.iter().filter(|(_, rights)| !rights.is_empty());
+    let entries: Vec<String> =
+        entries.map(|(role, rights)| format!("{role}={rights}/{owner}")).collect();
+    write_array(entries.iter().map(|entry| Some(entry.as_str()))).into()
 }
 
 /// The number of an owner.
 pub(super) fn owner_oid(owner: &str) -> u32 {
-    if owner == OWNER { OWNER_OID } else { role_oid(owner) }
+    match owner {
+        OWNER => OWNER_OID,
+        DATABASE_OWNER => DATABASE_OWNER_OID,
+        other => role_oid(other),
+    }
 }
 
 /// Each role's rights as PostgreSQL writes them, the owner's first if they are all; NULL if nothing was granted.

@@ -7,7 +7,7 @@ use onrush_query::{Client, SystemFunction};
 
 use super::functions::number;
 use super::kinds::{BOOL, CHAR, INT4, INT8, NAME, OID, TEXT};
-use super::names::{self, PG_CLASS_OID};
+use super::names::{self, Naming, PG_CLASS_OID};
 use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable, oid};
 use crate::access::Right;
@@ -20,6 +20,8 @@ use crate::values;
 
 /// `pg_attrdef` in `pg_class`.
 const PG_ATTRDEF_OID: u32 = 2604;
+/// `pg_rewrite` in `pg_class`.
+const PG_REWRITE_OID: u32 = 2618;
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -199,7 +201,7 @@ fn last_value(client: &Client, source: &ValueSource) -> Value<'static> {
     }
 }
 
-/// A sequence on the column that owns it, and a default on the sequence that it uses.
+/// A sequence on the column that owns it, a default on the sequence that it uses, and a view on what it reads.
 fn dependencies(seen: &Seen) -> Vec<Row> {
     let row = |[class, object]: [u32; 2],
                [on_class, on]: [u32; 2],
@@ -210,6 +212,21 @@ fn dependencies(seen: &Seen) -> Vec<Row> {
         vec![class, object, Value::Int32(0), on_class, on, Value::Int32(column.into()), kind.into()]
     };
     let mut rows = Vec::new();
+    for view in seen.relations() {
+        let Some(kept) = view.definition().any_view() else { continue };
+        let rule = [PG_REWRITE_OID, names::rule_oid(&view)];
+        rows.push(row(rule, [PG_CLASS_OID, names::table_oid(&view)], 0, "i"));
+        for source in &kept.sources {
+            let Some(table) = seen.numbered(source.table) else { continue };
+            let (definition, on) = (table.definition(), [PG_CLASS_OID, names::table_oid(&table)]);
+            let used = source.used.iter().filter_map(|it| definition.column_with_number(*it));
+            let used: Vec<i16> = used.map(|at| names::column_number(definition, at)).collect();
+            match used.is_empty() {
+                true => rows.push(row(rule, on, 0, "n")),
+                false => rows.extend(used.into_iter().map(|column| row(rule, on, column, "n"))),
+            }
+        }
+    }
     let tables = seen.tables();
     for Shown { number, sequence: definition, source, .. } in all(seen) {
         if let Some(SequenceOwner { table, column }) = definition.owner
@@ -223,10 +240,11 @@ fn dependencies(seen: &Seen) -> Vec<Row> {
         }
         let ValueSource::Sequence(sequence) = source else { continue };
         for table in &tables {
-            let columns = table.definition().columns().iter();
-            for _ in columns.filter(|column| crate::sequences::uses(column, sequence.id())) {
-                let default = [PG_ATTRDEF_OID, names::table_oid(table)];
-                rows.push(row(default, [PG_CLASS_OID, number], 0, "n"));
+            for (at, column) in table.definition().columns().iter().enumerate() {
+                if crate::sequences::uses(column, sequence.id()) {
+                    let default = [PG_ATTRDEF_OID, names::default_oid(table, at)];
+                    rows.push(row(default, [PG_CLASS_OID, number], 0, "n"));
+                }
             }
         }
     }
@@ -234,7 +252,7 @@ fn dependencies(seen: &Seen) -> Vec<Row> {
 }
 
 /// A default as it is shown, with the names of the sequences that it uses. None if it uses none.
-pub(super) fn shown(seen: &Seen, expression: &str) -> Option<String> {
+pub(super) fn shown(naming: &Naming<'_>, expression: &str) -> Option<String> {
     const CALLS: [&str; 3] = ["nextval(", "currval(", "setval("];
     let first = |text: &str| {
         let found = CALLS.iter().filter_map(|call| Some((text.find(call)?, call.len())));
@@ -245,11 +263,12 @@ pub(super) fn shown(seen: &Seen, expression: &str) -> Option<String> {
     while let Some(at) = first(rest) {
         let (before, behind) = rest.split_at(at);
         let end = behind.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(behind.len());
-        let table = behind[..end].parse().ok().and_then(|number| names::table_with(seen, number));
+        let table =
+            behind[..end].parse().ok().and_then(|number| names::table_with(naming.seen, number));
         shown.push_str(before);
         match table {
             Some(table) => {
-                let name = qualified(&table).replace('\'', "''");
+                let name = naming.relation(&table).replace('\'', "''");
                 let _ = write!(shown, "'{name}'::regclass");
             }
             None => shown.push_str(&behind[..end]),
@@ -260,14 +279,6 @@ pub(super) fn shown(seen: &Seen, expression: &str) -> Option<String> {
     let is_call = CALLS.iter().any(|call| expression.starts_with(call))
         && expression.find(')') == Some(expression.len() - 1);
     Some(if is_call { shown } else { format!("({shown})") })
-}
-
-/// Its name, with its schema in front unless that is `public`.
-fn qualified(table: &Table) -> String {
-    match schemas::parts(table.name()) {
-        (schemas::PUBLIC, name) => names::quoted(name),
-        (schema, name) => format!("{}.{}", names::quoted(schema), names::quoted(name)),
-    }
 }
 
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {

@@ -6,7 +6,8 @@ use onrush::{Row, Value};
 use onrush_query::{Statement, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
-use super::{PG_CATALOG, SystemTable, names};
+use super::names::{self, Naming};
+use super::{PG_CATALOG, SystemTable};
 use crate::execute::control_of;
 use crate::seen::Seen;
 use crate::session_objects::{SessionObjects, ShownCursor, ShownStatement};
@@ -49,9 +50,10 @@ fn objects(statement: &Statement) -> Option<Arc<SessionObjects>> {
 fn statements(seen: &Seen, statement: &Statement) -> Vec<Row> {
     let Some(objects) = objects(statement) else { return Vec::new() };
     let statements = objects.statements.lock();
+    let naming = Naming::of(seen, &statement.client);
     let row = |(name, shown): (&String, &ShownStatement)| -> Row {
         let types = shown.parameters.iter().map(|oid| {
-            names::type_with(seen, i64::from(*oid), -1).unwrap_or_else(|| oid.to_string())
+            names::type_with(&naming, i64::from(*oid), -1).unwrap_or_else(|| oid.to_string())
         });
         let types: Vec<String> = types.collect();
         vec![

@@ -5,7 +5,7 @@ use onrush_query::{ColumnType, Statement};
 
 use super::indexes::Key;
 use super::kinds::{BOOL, CHAR, INT2, INT4, NAME, OID, REAL, TEXT, TEXTS};
-use super::names::{self, OWNER_OID};
+use super::names::{self, Naming, OWNER_OID};
 use super::roles::{Rights, owner_oid};
 use super::{PG_CATALOG, SystemTable, indexes, oid};
 use crate::schemas;
@@ -19,6 +19,23 @@ pub(super) const ALL: &[SystemTable] = &[
         name: "pg_namespace",
         columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXTS)],
         rows: |seen, _| namespaces(seen),
+    },
+    // What was granted before anybody granted anything.
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_init_privs",
+        columns: &[
+            ("objoid", OID),
+            ("classoid", OID),
+            ("objsubid", INT4),
+            ("privtype", CHAR),
+            ("initprivs", TEXTS),
+        ],
+        rows: |_, _| {
+            let of_public = (oid(names::schema_oid(schemas::PUBLIC)), oid(names::PG_NAMESPACE_OID));
+            let rights = Rights::at_first_on_public();
+            vec![vec![of_public.0, of_public.1, Value::Int32(0), "i".into(), rights]]
+        },
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -54,6 +71,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("relacl", TEXTS),
             ("reloptions", TEXTS),
             ("relpartbound", TEXT),
+            // Of PostgreSQL's transactions, which there are none of.
+            ("relfrozenxid", INT4),
+            ("relminmxid", INT4),
         ],
         rows: |seen, _| {
             let rights = Rights::of(seen);
@@ -86,14 +106,22 @@ pub(super) const ALL: &[SystemTable] = &[
             ("attacl", TEXTS),
             ("attoptions", TEXTS),
             ("attfdwoptions", TEXTS),
+            ("attalign", CHAR),
+            ("attmissingval", TEXT),
         ],
-        rows: |seen, _| seen.relations().iter().flat_map(|table| attributes(seen, table)).collect(),
+        rows: |seen, statement| {
+            let naming = Naming::of(seen, &statement.client);
+            seen.relations().iter().flat_map(|table| attributes(&naming, table)).collect()
+        },
     },
     SystemTable {
         schema: PG_CATALOG,
         name: "pg_attrdef",
         columns: &[("oid", OID), ("adrelid", OID), ("adnum", INT2), ("adbin", TEXT)],
-        rows: |seen, _| seen.tables().iter().flat_map(|table| defaults(seen, table)).collect(),
+        rows: |seen, statement| {
+            let naming = Naming::of(seen, &statement.client);
+            seen.tables().iter().flat_map(|table| defaults(&naming, table)).collect()
+        },
     },
     SystemTable {
         schema: PG_CATALOG,
@@ -140,7 +168,8 @@ pub(super) const ALL: &[SystemTable] = &[
                 vec![oid(number), name.into(), Value::Null, kind.into()]
             };
             vec![
-                method(names::ACCESS_METHOD_OID, "onrush", "t"),
+                // Under the name that dumps give it.
+                method(names::ACCESS_METHOD_OID, "heap", "t"),
                 method(names::BTREE_OID, "btree", "i"),
             ]
         },
@@ -184,7 +213,8 @@ pub(super) const ALL: &[SystemTable] = &[
 fn namespaces(seen: &Seen) -> Vec<Row> {
     let rights = Rights::of(seen);
     let row = |(number, name): (u32, String)| {
-        let (owner, shown) = (owner_oid(rights.schema_owner(&name)), rights.on_schema(&name));
+        let owner = owner_oid(rights.shown_schema_owner(&name));
+        let shown = rights.on_schema(&name);
         vec![oid(number), name.into(), oid(owner), shown]
     };
     names::all_schemas(seen).into_iter().map(row).collect()
@@ -233,6 +263,8 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
             if number == names::table_oid(table) { rights.on(table) } else { Value::Null },
             Value::Null,
             Value::Null,
+            Value::Int32(0),
+            Value::Int32(0),
         ]
     };
     let own = names::table_oid(table);
@@ -266,7 +298,7 @@ fn persistence(table: &Table) -> &'static str {
 }
 
 /// The columns of a table, and those of its primary key and its indexes.
-fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
+fn attributes(naming: &Naming<'_>, table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |owner: u32, at: usize, key: &Key| {
         let is_own = owner == names::table_oid(table);
@@ -299,7 +331,7 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
             Value::Int32(0),
             Value::Int32(values::type_modifier(data_type)),
             Value::Boolean(is_own && (is_key || !column.nullable)),
-            Value::Boolean(is_own && (names::default_of(seen, column).is_some() || is_generated)),
+            Value::Boolean(is_own && (names::default_of(naming, column).is_some() || is_generated)),
             no.clone(),
             match is_own && names::is_identity(column) {
                 true if column.is_always_generated => "a".into(),
@@ -316,6 +348,8 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
             Value::Null,
             Value::Null,
             Value::Null,
+            "i".into(),
+            Value::Null,
         ]
     };
     let shown = definition.shown_columns().enumerate();
@@ -328,14 +362,15 @@ fn attributes(seen: &Seen, table: &Table) -> Vec<Row> {
     own.chain(of_indexes.map(|(number, at, key)| row(number, at, &key))).collect()
 }
 
-fn defaults(seen: &Seen, table: &Table) -> Vec<Row> {
+fn defaults(naming: &Naming<'_>, table: &Table) -> Vec<Row> {
     let definition = table.definition();
     let row = |position: usize| {
-        let default = names::default_of(seen, &definition.columns()[position])
+        let default = names::default_of(naming, &definition.columns()[position])
             .or_else(|| names::generated_as(definition, position))?;
         let own = names::table_oid(table);
         let number = names::column_number(definition, position);
-        Some(vec![oid(own), oid(own), Value::Int16(number), default.into()])
+        let default_number = names::default_oid(table, position);
+        Some(vec![oid(default_number), oid(own), Value::Int16(number), default.into()])
     };
     definition.shown_columns().filter_map(row).collect()
 }

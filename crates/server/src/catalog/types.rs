@@ -5,7 +5,7 @@ use onrush_query::{Client, ColumnType, SystemFunction};
 
 use super::functions::number;
 use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, REAL, TEXT, TEXTS};
-use super::names::{self, OWNER_OID, PG_CATALOG_OID, PG_TYPE_OID};
+use super::names::{self, Naming, OWNER_OID, PG_CATALOG_OID};
 use super::{PG_CATALOG, SystemTable, oid};
 use crate::execute::seen_by;
 use crate::seen::Seen;
@@ -39,7 +39,8 @@ pub(super) const ALL: &[SystemTable] = &[
             ("typcollation", OID),
             ("typdefault", TEXT),
             ("typacl", TEXTS),
-            ("tableoid", OID),
+            ("typalign", CHAR),
+            ("typstorage", CHAR),
         ],
         rows: |seen, _| {
             let known = KNOWN.iter().copied().map(Known::built_in);
@@ -75,12 +76,12 @@ pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
             })
         };
     vec![
-        of_client("format_type", TEXT, |seen, _, given| {
-            let modifier = number(given, 1).unwrap_or(-1);
-            names::type_with(seen, number(given, 0)?, modifier).map(Value::from)
+        of_client("format_type", TEXT, |seen, client, given| {
+            let (naming, modifier) = (Naming::of(seen, client), number(given, 1).unwrap_or(-1));
+            names::type_with(&naming, number(given, 0)?, modifier).map(Value::from)
         }),
-        of_client("regtype_name", TEXT, |seen, _, given| {
-            let named = names::type_with(seen, number(given, 0)?, -1);
+        of_client("regtype_name", TEXT, |seen, client, given| {
+            let named = names::type_with(&Naming::of(seen, client), number(given, 0)?, -1);
             Some(named.map_or("-".into(), Value::from))
         }),
         of_client("to_regtype", INT8, |seen, client, given| {
@@ -198,6 +199,12 @@ fn row(Known { column_type, category, schema, kind }: Known) -> Row {
         oid(if is_text { 100 } else { 0 }),
         Value::Null,
         Value::Null,
-        oid(PG_TYPE_OID),
+        match size {
+            1 => "c".into(),
+            2 => "s".into(),
+            8 => "d".into(),
+            _ => "i".into(),
+        },
+        if size < 0 { "x".into() } else { "p".into() },
     ]
 }

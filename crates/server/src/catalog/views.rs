@@ -5,10 +5,10 @@ use onrush_query::{Client, Statement, SystemFunction};
 
 use super::functions::number;
 use super::information::place;
-use super::kinds::{BOOL, NAME, TEXT};
-use super::names;
+use super::kinds::{BOOL, CHAR, NAME, OID, TEXT};
+use super::names::{self, Naming};
 use super::roles::Rights;
-use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable};
+use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable, oid};
 use crate::execute::seen_by;
 use crate::schemas;
 use crate::seen::Seen;
@@ -65,6 +65,27 @@ pub(super) const ALL: &[SystemTable] = &[
             seen.tables().iter().filter_map(row).collect()
         },
     },
+    // A view is a rule.
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_rewrite",
+        columns: &[
+            ("oid", OID),
+            ("rulename", NAME),
+            ("ev_class", OID),
+            ("ev_type", CHAR),
+            ("ev_enabled", CHAR),
+            ("is_instead", BOOL),
+        ],
+        rows: |seen, _| {
+            let is_view = |table: &Table| table.definition().any_view().is_some();
+            let row = |view: Table| -> Row {
+                let (rule, own) = (oid(names::rule_oid(&view)), oid(names::table_oid(&view)));
+                vec![rule, "_RETURN".into(), own, "1".into(), "O".into(), Value::Boolean(true)]
+            };
+            seen.relations().into_iter().filter(is_view).map(row).collect()
+        },
+    },
     SystemTable {
         schema: INFORMATION_SCHEMA,
         name: "views",
@@ -101,18 +122,30 @@ fn shown(seen: &Seen, client: &Client, view: &Table) -> Value<'static> {
     view_as_shown(seen, view, is_visible).map_or(Value::Null, Value::from)
 }
 
-pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
-    let database = database.clone();
-    vec![SystemFunction::of_client("pg_get_viewdef", TEXT, move |client, given| {
-        let seen = seen_by(client, &database);
-        let found = match given.first() {
-            Some(Value::Text(name)) => {
-                let lookup = Lookup { seen: &seen, path: &client.schemas() };
-                lookup.written(name).and_then(|name| seen.table(&name).ok())
-            }
-            _ => number(given, 0).and_then(|oid| names::table_with(&seen, oid)),
-        };
-        let view = found.filter(|table| table.definition().any_view().is_some());
-        view.map_or(Value::Null, |view| shown(&seen, client, &view))
-    })]
+pub(super) fn functions(database: &Database) -> [SystemFunction; 2] {
+    let (of_views, of_rules) = (database.clone(), database.clone());
+    let is_view = |table: &Table| table.definition().any_view().is_some();
+    [
+        SystemFunction::of_client("pg_get_viewdef", TEXT, move |client, given| {
+            let seen = seen_by(client, &of_views);
+            let found = match given.first() {
+                Some(Value::Text(name)) => {
+                    let lookup = Lookup { seen: &seen, path: &client.schemas() };
+                    lookup.written(name).and_then(|name| seen.table(&name).ok())
+                }
+                _ => number(given, 0).and_then(|oid| names::table_with(&seen, oid)),
+            };
+            let view = found.filter(is_view);
+            view.map_or(Value::Null, |view| shown(&seen, client, &view))
+        }),
+        SystemFunction::of_client("pg_get_ruledef", TEXT, move |client, given| {
+            let (seen, wanted) = (seen_by(client, &of_rules), number(given, 0));
+            let is_its = |view: &Table| Some(i64::from(names::rule_oid(view))) == wanted;
+            let found = seen.relations().into_iter().find(|table| is_view(table) && is_its(table));
+            let Some(view) = found else { return Value::Null };
+            let Value::Text(query) = shown(&seen, client, &view) else { return Value::Null };
+            let name = Naming::of(&seen, client).relation(&view);
+            format!("CREATE RULE \"_RETURN\" AS\n    ON SELECT TO {name} DO INSTEAD {query}").into()
+        }),
+    ]
 }

@@ -46,7 +46,8 @@ pub(super) const CHOICES: &[(&str, &[(&str, &str)])] = &[
     ),
     // There are no inherited tables that it could leave out.
     ("constraint_exclusion", &[("partition", "partition"), ("on", "on"), ("off", "off")]),
-    ("default_table_access_method", &[("onrush", "onrush")]),
+    // What dumps name is what there is here in its place.
+    ("default_table_access_method", &[("heap", "heap"), ("onrush", "heap")]),
     ("default_tablespace", &[("", "")]),
     ("default_toast_compression", &[("pglz", "pglz"), ("lz4", "lz4")]),
     // Where a query runs changes nothing of its answer.
@@ -69,4 +70,6 @@ pub(super) const CHOICES: &[(&str, &[(&str, &str)])] = &[
     // psql's \password asks for it, and makes the verifier itself.
     ("password_encryption", &[("scram-sha-256", "scram-sha-256")]),
     ("standard_conforming_strings", &[("on", "on"), ("true", "on"), ("yes", "on"), ("1", "on")]),
+    // Of XML, which there is none of.
+    ("xmloption", &[("content", "content"), ("document", "document")]),
 ];

@@ -55,7 +55,8 @@ impl Backend {
     pub(super) fn owner_named(&self, name: &RoleName) -> Option<String> {
         let is_made = |name: &String| self.access.seen_by(&self.who).roles.contains_key(name);
         let named = self.role_named(name);
-        let is_server = named == OWNER || (!matches!(name, RoleName::Named(_)) && !is_made(&named));
+        let is_self = named == *self.client.user || !matches!(name, RoleName::Named(_));
+        let is_server = named == OWNER || (is_self && !is_made(&named));
         (!is_server).then_some(named)
     }
 

@@ -7,6 +7,8 @@ use super::setting_values::bad_value;
 
 /// Those that are on or off, and what they are at the beginning.
 const SWITCHES: &[(&str, &str)] = &[
+    // Of functions, which nobody can make.
+    ("check_function_bodies", "on"),
     ("enable_async_append", "on"),
     ("enable_bitmapscan", "on"),
     ("enable_gathermerge", "on"),
@@ -33,6 +35,8 @@ const SWITCHES: &[(&str, &str)] = &[
     // Of large objects, which there are none of.
     ("lo_compat_privileges", "off"),
     ("parallel_leader_participation", "on"),
+    // Rows come in the order of their key.
+    ("synchronize_seqscans", "on"),
 ];
 
 /// Those that are numbers.

@@ -35,7 +35,7 @@ pub(super) fn rows(
         };
         let columns: Vec<_> = planned.columns.iter().enumerate().map(column).collect();
         position += columns.len();
-        rows.push(NamedRow { name, columns });
+        rows.push(NamedRow { schema: None, name, columns });
     }
     Ok(rows)
 }

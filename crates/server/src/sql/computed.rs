@@ -11,6 +11,7 @@ use super::Planner;
 use super::operand::Parameters;
 use super::select::{OutputColumn, columns_of};
 use crate::error::Result;
+use crate::schemas;
 
 /// Expressions, ready to be bound.
 #[derive(Debug)]
@@ -34,6 +35,13 @@ impl Computed {
         let parameters = read_as(parameters, expressions.parameters())?;
         Ok(Computed { expressions, parameters })
     }
+}
+
+/// A row of a table that a statement calls so: by its own name it may be called with its schema in front.
+pub(super) fn row_of(definition: &TableDefinition, relation: &str) -> NamedRow {
+    let (schema, own) = schemas::parts(definition.name());
+    let schema = (own == relation).then(|| schema.to_owned());
+    NamedRow { schema, ..NamedRow::of_table(relation, definition) }
 }
 
 /// What each parameter of a part of a statement is read as.
@@ -89,7 +97,7 @@ impl Returning {
         {
             return Ok(Some(Returning { columns: columns.into(), computed: None, beside: 0 }));
         }
-        let mut rows = vec![NamedRow::of_table(relation, definition)];
+        let mut rows = vec![row_of(definition, relation)];
         let beside = others.len();
         rows.extend(others);
         let place = Place { one: "RETURNING", many: "RETURNING" };

@@ -426,7 +426,7 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
     }
     let lower = written.to_string().to_lowercase();
     let instead = onrush_types::data_type::TYPE_NAMES;
-    lower.parse().map_err(|error| match error {
+    lower.strip_prefix("pg_catalog.").unwrap_or(&lower).parse().map_err(|error| match error {
         // A varchar that is too long, or too short.
         TypeError::ImpossibleDataType { reason, .. } if reason.contains("10485760") => {
             onrush::Error::Type(error).into()

@@ -103,6 +103,11 @@ impl Dialect for OnrushDialect {
         reset_of_zone(parser)
     }
 
+    /// FOR begins a clause: `SELECT 1 FOR UPDATE`.
+    fn is_column_alias(&self, word: &Keyword, parser: &mut Parser<'_>) -> bool {
+        *word != Keyword::FOR && POSTGRES.is_column_alias(word, parser)
+    }
+
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

@@ -2,6 +2,7 @@
 //! defaults. What the form does not have, or what would mean something else in it, comes to none: then the
 //! expression stays text, and the server evaluates it. No part of a node is passed over: each is named here.
 
+use onrush::Numeric;
 use onrush::expression::{
     Arithmetic, Comparison, Expression, Field, Function, Interval, Pattern, Truth,
 };
@@ -298,7 +299,10 @@ fn literal(value: &ast::Value) -> Option<Expression> {
             } else {
                 let value = onrush::Decimal::from_str_exact(digits)
                     .or_else(|_| onrush::Decimal::from_scientific(digits));
-                Expression::value(value.ok()?)
+                match value {
+                    Ok(value) => Expression::value(value),
+                    Err(_) => Expression::value(digits.parse::<Numeric>().ok()?),
+                }
             }
         }
         ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onrush::{DataType, DefaultValue, IndexDefinition, Table, TableDefinition, Uniqueness};
-use onrush_query::{ColumnType, NamedRow, Place, QueryColumn};
+use onrush_query::{ColumnType, Place, QueryColumn};
 use sqlparser::ast::{
     CastKind, ConflictTarget, DoUpdate, Expr, Insert, ObjectName, OnConflict, OnConflictAction,
     OnInsert, Query, SelectItem, SetExpr, TableObject, Value, ValueWithSpan,
@@ -11,7 +11,7 @@ use sqlparser::ast::{
 use sqlparser::parser::Parser;
 
 use super::changed::{Changed, Through};
-use super::computed::{Computed, Returning};
+use super::computed::{Computed, Returning, row_of};
 use super::dialect::OnrushDialect;
 use super::operand::{self, Operand, Parameters};
 use super::overriding_words::{self, Overriding};
@@ -371,7 +371,7 @@ impl Upsert<'_> {
         }
         let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
         let rows = [self.relation, EXCLUDED];
-        let rows = rows.map(|name| NamedRow::of_table(name, self.definition));
+        let rows = rows.map(|name| row_of(self.definition, name));
         let place = Place { one: "ON CONFLICT DO UPDATE", many: "ON CONFLICT DO UPDATE" };
         let computed = Computed::new(self.planner, &rows, items, place, parameters)?;
         if has_condition {

@@ -1,7 +1,7 @@
 //! To whom things belong, in statements that sqlparser does not read, or not in all forms.
 //!
 //! ```text
-//! ALTER TABLE | VIEW | MATERIALIZED VIEW | SEQUENCE | SCHEMA [IF EXISTS] [schema.]name OWNER TO role
+//! ALTER TABLE | VIEW | MATERIALIZED VIEW | SEQUENCE | TYPE | SCHEMA [IF EXISTS] [schema.]name OWNER TO role
 //! REASSIGN OWNED BY role [, ...] TO role
 //! DROP OWNED BY role [, ...] [CASCADE | RESTRICT]
 //! ```
@@ -9,7 +9,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::role::RoleName;
-use super::{Planner, no_schema, plan};
+use super::{Planner, enum_type, no_schema, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::{schemas, views};
@@ -62,11 +62,12 @@ impl OwnerPlan {
     }
 }
 
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("table", "ALTER TABLE"),
     ("view", "ALTER VIEW"),
     ("materialized view", "ALTER MATERIALIZED VIEW"),
     ("sequence", "ALTER SEQUENCE"),
+    ("type", "ALTER TYPE"),
     ("schema", "ALTER SCHEMA"),
 ];
 
@@ -136,6 +137,12 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &OwnerStatement) -> Result<
                 return Err(no_schema(&name));
             }
             OwnerPlan::Schema(name, owner)
+        }
+        OwnerStatement::Alter { kind: "type", name: (schema, name), owner, .. } => {
+            let parts: Vec<String> = schema.into_iter().chain([name]).collect();
+            let found = planner.lookup().type_named(&parts);
+            let of = found.ok_or_else(|| enum_type::missing(&parts.join(".")))?;
+            OwnerPlan::Table(of.name().to_owned(), owner, "ALTER TYPE")
         }
         OwnerStatement::Alter { kind, if_exists, name: (schema, name), owner } => {
             let tag = KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, tag)| tag);

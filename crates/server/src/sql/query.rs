@@ -59,7 +59,7 @@ impl QueryPlan {
         query: ast::Query,
         parameters: &mut Parameters,
     ) -> Result<QueryPlan> {
-        let relations = Known::new(planner, changed);
+        let relations = Known::of_query(planner, changed, &query);
         // A large query takes long to plan, and this thread has other clients.
         let plan = || planner.queries.plan(query, &relations, &parameters.column_types());
         let query = tokio::task::block_in_place(plan)?;

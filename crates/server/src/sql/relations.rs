@@ -5,12 +5,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush::{Table, ViewDefinition, ViewSource};
 use onrush_query::{Query, Relation, Relations, View as QueryView};
-use sqlparser::ast;
+use sqlparser::ast::{self, Expr, Ident, visit_expressions};
 
 use super::enum_type;
 use super::of_session::check_constants;
@@ -34,6 +35,8 @@ pub(super) struct Known<'d> {
     /// The view whose query names relations.
     within: Option<Within>,
     depth: usize,
+    /// Whether the statement names [`catalog::TABLEOID`].
+    names_tableoid: bool,
     found: Rc<Found>,
 }
 
@@ -62,7 +65,25 @@ pub(crate) struct ReadTable {
 impl<'d> Known<'d> {
     /// With row ids for the tables that are `changed`.
     pub(super) fn new(planner: &'d Planner<'d>, changed: &'d [&'d str]) -> Known<'d> {
-        Known { planner, changed, within: None, depth: 0, found: Rc::default() }
+        let found = Rc::default();
+        Known { planner, changed, within: None, depth: 0, names_tableoid: false, found }
+    }
+
+    /// For a query, with what only those have that name it.
+    pub(super) fn of_query(
+        planner: &'d Planner<'d>,
+        changed: &'d [&'d str],
+        query: &ast::Query,
+    ) -> Known<'d> {
+        let is_it = |name: &Ident| name.value.eq_ignore_ascii_case(catalog::TABLEOID);
+        let found = visit_expressions(query, |expression| match expression {
+            Expr::Identifier(name) if is_it(name) => ControlFlow::Break(()),
+            Expr::CompoundIdentifier(names) if names.last().is_some_and(is_it) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        Known { names_tableoid: found.is_break(), ..Known::new(planner, changed) }
     }
 
     /// What was asked for.
@@ -150,6 +171,7 @@ impl<'d> Known<'d> {
             changed: &[],
             within: Some(within),
             depth: self.depth + 1,
+            names_tableoid: false,
             found: Rc::clone(&self.found),
         };
         Ok((query, known))
@@ -172,7 +194,8 @@ impl<'d> Known<'d> {
     }
 
     fn of_system(&self, schema: Option<&str>, name: &str) -> onrush_query::Result<Relation> {
-        let found = catalog::find(self.planner, schema, name).map(Relation::Made);
+        let found =
+            catalog::find(self.planner, schema, name, self.names_tableoid).map(Relation::Made);
         found.ok_or_else(|| {
             let message = match schema {
                 Some(schema) => format!("relation \"{schema}.{name}\" does not exist"),

@@ -12,7 +12,7 @@ use sqlparser::ast::{
 };
 
 use super::changed::{Changed, Through};
-use super::computed::{Computed, Returning};
+use super::computed::{Computed, Returning, row_of};
 use super::insert::EXCLUDED;
 use super::operand::{Operand, Parameters};
 use super::plan;
@@ -266,7 +266,7 @@ impl Wanted<'_> {
         }
         let items = found.iter().cloned().map(SelectItem::UnnamedExpr).collect();
         let place = Place { one: "UPDATE", many: "UPDATE" };
-        let rows = [NamedRow::of_table(self.relation, definition)];
+        let rows = [row_of(definition, self.relation)];
         // Of what is more than that, or wrong, the query tells.
         let computed = Computed::new(planner, &rows, items, place, parameters).ok();
         Ok(computed

@@ -56,7 +56,7 @@ fn tables_and_schemas_are_listed() {
     );
     assert_eq!(
         psql(&world, &["\\dn"]).unwrap(),
-        "List of schemas\nName|Owner\nonrush|onrush\npublic|onrush\n(2 rows)\n"
+        "List of schemas\nName|Owner\npublic|pg_database_owner\n(1 row)\n"
     );
     assert!(psql(&world, &["\\df"]).unwrap().ends_with("(0 rows)\n"));
     assert!(psql(&world, &["\\d"]).unwrap().contains("public|orders|table|onrush"));
@@ -109,7 +109,7 @@ fn a_table_is_told_whole() {
          amount|numeric(10,2)||not null||extended|||\n\
          at|timestamp with time zone|||now()|plain|||\n\
          Indexes:\n    \"orders_pkey\" PRIMARY KEY, btree (customer, id)\n\
-         Access method: onrush\n"
+         Access method: heap\n"
     );
     assert_eq!(
         psql(&world, &["\\d orders_pkey"]).unwrap(),
@@ -190,7 +190,7 @@ fn tables_of_schemas_are_shown_by_their_whole_name() {
     let Some(_) = psql(&world, &made) else { return };
     assert_eq!(
         psql(&world, &["\\dn"]).unwrap(),
-        "List of schemas\nName|Owner\nonrush|onrush\npublic|onrush\nsales|onrush\n(3 rows)\n"
+        "List of schemas\nName|Owner\npublic|pg_database_owner\nsales|onrush\n(2 rows)\n"
     );
     assert_eq!(
         psql(&world, &["\\d sales.items"]).unwrap(),

@@ -45,7 +45,7 @@ pub(super) fn bound(
 /// The value as one of a column of this type: what PostgreSQL casts by itself when it assigns.
 pub(super) fn assigned(node: Node, data_type: DataType) -> Result<Node> {
     let to = Kind::of(data_type);
-    let is_number = node.kind.is_number() && to.is_number();
+    let is_number = node.kind.is_any_number() && to.is_number();
     match (node.kind, to, data_type) {
         (Kind::Decimal, _, DataType::Decimal { precision, scale }) => {
             cast(node, Kind::Decimal, Some((precision, scale)))
@@ -112,9 +112,7 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::Json => return Err(refused("JSON is not compared")),
         Kind::Opaque => return Err(refused("labels and arrays are not compared here")),
         Kind::Interval => DataType::Interval,
-        Kind::Numeric => {
-            return Err(refused("numeric of more than 28 digits is not computed with here"));
-        }
+        Kind::Numeric => DataType::Numeric(None),
         Kind::TimeTz => DataType::TimeTz,
     };
     Ok(text::parse(data_type, written)?.into_owned())
@@ -188,7 +186,7 @@ fn applied(operation: &Operation, mut operands: Vec<Operand<'_>>) -> Result<Node
         }
         Operation::Negate => match operands.pop() {
             Some(Operand::Typed(operand)) if operands.is_empty() => match &operand.operation {
-                Operation::Constant(kind, value) if !value.is_null() && kind.is_number() => {
+                Operation::Constant(kind, value) if !value.is_null() && kind.is_any_number() => {
                     let value = number::negate(*kind, value);
                     let value = value.map_err(|error| refused(error.to_string()))?;
                     return Ok(Node::constant(*kind, value));
@@ -208,7 +206,11 @@ fn applied(operation: &Operation, mut operands: Vec<Operand<'_>>) -> Result<Node
         }
         Operation::Cast(to, digits) => {
             let operand = operands.pop().ok_or_else(wrong)?;
-            return cast(typed_as(operand, *to)?, *to, *digits);
+            return match (kind_of(&operand), to, digits) {
+                // To a number of any size, which it is.
+                (Some(Kind::Numeric), Kind::Decimal, None) => typed_as(operand, Kind::Numeric),
+                _ => cast(typed_as(operand, *to)?, *to, *digits),
+            };
         }
         Operation::Shift(_) => match operands.pop() {
             Some(Operand::Typed(timestamp)) if timestamp.kind == Kind::Date => {
@@ -255,7 +257,8 @@ fn comparable(left: Operand<'_>, right: Operand<'_>) -> Result<(Node, Node)> {
     };
     match (left.kind, right.kind) {
         (one, other) if one == other || (one.is_exact() && other.is_exact()) => Ok((left, right)),
-        (one, other) if one.is_number() && other.is_number() => both(Kind::Float64),
+        (Kind::Numeric, other) | (other, Kind::Numeric) if other.is_exact() => both(Kind::Numeric),
+        (one, other) if one.is_any_number() && other.is_any_number() => both(Kind::Float64),
         (Kind::Char, Kind::Text) | (Kind::Text, Kind::Char) => both(Kind::Text),
         (Kind::Date, Kind::Timestamp) | (Kind::Timestamp, Kind::Date) => both(Kind::Timestamp),
         _ => Err(refused("values of two types that are not compared")),
@@ -265,7 +268,7 @@ fn comparable(left: Operand<'_>, right: Operand<'_>) -> Result<(Node, Node)> {
 fn arithmetic_of(arithmetic: Arithmetic, left: Operand<'_>, right: Operand<'_>) -> Result<Node> {
     let known = kind_of(&left).or_else(|| kind_of(&right));
     let untyped = kind_of(&left).is_none() || kind_of(&right).is_none();
-    let Some(kind) = known.filter(|kind| !untyped || kind.is_number()) else {
+    let Some(kind) = known.filter(|kind| !untyped || kind.is_any_number()) else {
         return Err(refused("an operand whose type is not known"));
     };
     let (left, right) = (typed_as(left, kind)?, typed_as(right, kind)?);
@@ -276,7 +279,10 @@ fn arithmetic_of(arithmetic: Arithmetic, left: Operand<'_>, right: Operand<'_>) 
             vec![widened(left, Kind::Decimal)?, widened(right, Kind::Decimal)?]
         }
         (Kind::Float32, Kind::Float32) => vec![left, right],
-        (one, other) if one.is_number() && other.is_number() => {
+        (Kind::Numeric, other) | (other, Kind::Numeric) if !other.is_float() => {
+            vec![widened(left, Kind::Numeric)?, widened(right, Kind::Numeric)?]
+        }
+        (one, other) if one.is_any_number() && other.is_any_number() => {
             vec![widened(left, Kind::Float64)?, widened(right, Kind::Float64)?]
         }
         (Kind::Date, Kind::Int16 | Kind::Int32) => vec![left, widened(right, Kind::Int32)?],
@@ -311,25 +317,29 @@ fn case(operands: Vec<Operand<'_>>) -> Result<Vec<Node>> {
 
 /// All as the one type that they have in common.
 fn common(operands: Vec<Operand<'_>>) -> Result<Vec<Node>> {
-    const NUMBERS: [Kind; 6] =
-        [Kind::Int16, Kind::Int32, Kind::Int64, Kind::Decimal, Kind::Float32, Kind::Float64];
+    const NUMBERS: [Kind; 7] = [
+        Kind::Int16,
+        Kind::Int32,
+        Kind::Int64,
+        Kind::Decimal,
+        Kind::Numeric,
+        Kind::Float32,
+        Kind::Float64,
+    ];
     let rank = |kind: Kind| NUMBERS.iter().position(|number| *number == kind);
     let mut found: Option<Kind> = None;
     for kind in operands.iter().filter_map(kind_of) {
-        found =
-            Some(match found {
-                None => kind,
-                Some(found) if found == kind => kind,
-                Some(found) if found.is_number() && kind.is_number() => {
-                    if rank(found) < rank(kind) { kind } else { found }
-                }
-                Some(Kind::Date | Kind::Timestamp)
-                    if matches!(kind, Kind::Date | Kind::Timestamp) =>
-                {
-                    Kind::Timestamp
-                }
-                Some(_) => return Err(refused("values of types that have none in common")),
-            });
+        found = Some(match found {
+            None => kind,
+            Some(found) if found == kind => kind,
+            Some(found) if found.is_any_number() && kind.is_any_number() => {
+                if rank(found) < rank(kind) { kind } else { found }
+            }
+            Some(Kind::Date | Kind::Timestamp) if matches!(kind, Kind::Date | Kind::Timestamp) => {
+                Kind::Timestamp
+            }
+            Some(_) => return Err(refused("values of types that have none in common")),
+        });
     }
     let kind = found.unwrap_or(Kind::Text);
     operands.into_iter().map(|operand| widened(typed_as(operand, kind)?, kind)).collect()
@@ -374,7 +384,7 @@ fn numbers(function: Function, operands: Vec<Operand<'_>>) -> Result<Vec<Node>> 
             return Err(refused("an argument whose type is not known"));
         };
         made.push(match operand.kind {
-            _ if function == Function::Absolute => operand,
+            _ if function == Function::Absolute || operand.kind == Kind::Numeric => operand,
             Kind::Int16 if position == 1 => widened(operand, Kind::Int32)?,
             _ if position == 1 => operand,
             kind if kind.is_whole() && count == 2 => widened(operand, Kind::Decimal)?,

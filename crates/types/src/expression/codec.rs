@@ -34,7 +34,7 @@ use super::function::Function;
 use super::pattern::Pattern;
 use super::tree::{Arithmetic, Comparison, Kind, Node, Operation, Truth, TypedExpression};
 use super::{DEPTH_MAX, FORM_BYTES_MAX};
-use crate::{Interval, TimeTz, Value};
+use crate::{Interval, Numeric, TimeTz, Value};
 
 const VERSION: u8 = 1;
 
@@ -315,6 +315,6 @@ fn read_value(kind: Kind, input: &mut Bytes<'_>) -> Result<Value<'static>, &'sta
         Kind::Opaque => return Err("an expression has a constant of labels or an array"),
         Kind::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(input.array()?)),
         Kind::Interval => Value::Interval(Interval::from_bytes(input.array()?)),
-        Kind::Numeric => return Err("an expression has a constant of numeric"),
+        Kind::Numeric => Value::Numeric(Numeric::read(input.short()?)?),
     })
 }

@@ -268,7 +268,7 @@ fn cast(from: Kind, to: Kind, digits: Option<(u8, u8)>, value: Value<'_>) -> Out
         (Value::Boolean(value), Kind::Int32) => Value::Int32(i32::from(value)),
         (Value::Int32(value), Kind::Boolean) => Value::Boolean(value != 0),
         (value, Kind::Text) => Value::from(value.to_string()),
-        (value, _) if to.is_number() => number::cast(&value, to, digits)?,
+        (value, _) if to.is_any_number() => number::cast(&value, to, digits)?,
         (value, _) => timestamp::cast(&value, to)?,
     })
 }

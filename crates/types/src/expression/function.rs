@@ -199,15 +199,18 @@ impl Function {
             (Function::Now, _) => Kind::TimestampTz,
             (Function::RandomUuid, _) => Kind::Uuid,
             (Function::Random, _) => Kind::Float64,
-            (Function::Absolute, [kind]) if kind.is_number() => *kind,
-            (Function::Round | Function::Truncate, [Kind::Decimal, Kind::Int32]) => Kind::Decimal,
+            (Function::Absolute, [kind]) if kind.is_any_number() => *kind,
+            (
+                Function::Round | Function::Truncate,
+                [kind @ (Kind::Decimal | Kind::Numeric), Kind::Int32],
+            ) => *kind,
             (
                 Function::Sign
                 | Function::Round
                 | Function::Ceiling
                 | Function::Floor
                 | Function::Truncate,
-                [kind @ (Kind::Decimal | Kind::Float64)],
+                [kind @ (Kind::Decimal | Kind::Numeric | Kind::Float64)],
             ) => *kind,
             _ => return None,
         })

@@ -1,5 +1,7 @@
 //! Arithmetic, with PostgreSQL's results and errors.
 
+use std::cmp::Ordering;
+
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
@@ -8,6 +10,7 @@ use super::evaluate::{EvaluationError, mismatch};
 use super::tree::{Arithmetic, Kind};
 use crate::Value;
 use crate::convert::{DATE_DAYS_MAX, DATE_DAYS_MIN};
+use crate::numeric::{Divided, Numeric, NumericFault};
 
 type Outcome = Result<Value<'static>, EvaluationError>;
 
@@ -32,6 +35,9 @@ pub(super) fn arithmetic(
             Arithmetic::Divide => decimal::divide(*left, *right)?,
             Arithmetic::Remainder => decimal::remainder(*left, *right)?,
         })),
+        (Value::Numeric(left), Value::Numeric(right)) => {
+            numerics(arithmetic, left, right).map(Value::Numeric)
+        }
         (Value::Float64(left), Value::Float64(right)) => {
             floats(arithmetic, *left, *right, f64::is_infinite).map(Value::Float64)
         }
@@ -79,6 +85,27 @@ fn whole(arithmetic: Arithmetic, left: i64, right: i64) -> Result<Option<i64>, E
         Arithmetic::Divide => left.checked_div(right),
         Arithmetic::Remainder => Some(left.wrapping_rem(right)),
     })
+}
+
+fn numerics(
+    arithmetic: Arithmetic,
+    left: &Numeric,
+    right: &Numeric,
+) -> Result<Numeric, EvaluationError> {
+    match arithmetic {
+        Arithmetic::Add => left.plus(right).map_err(too_many_digits),
+        Arithmetic::Subtract => left.minus(right).map_err(too_many_digits),
+        Arithmetic::Multiply => left.times(right).map_err(too_many_digits),
+        Arithmetic::Divide => Err(mismatch()),
+        Arithmetic::Remainder => match left.remainder(right) {
+            Divided::Number(rest) => Ok(rest),
+            Divided::ByZero => Err(EvaluationError::DivisionByZero),
+        },
+    }
+}
+
+fn too_many_digits(fault: NumericFault) -> EvaluationError {
+    EvaluationError::OutOfRange(fault.message())
 }
 
 fn floats(
@@ -131,6 +158,7 @@ pub(super) fn negate(kind: Kind, value: &Value<'_>) -> Outcome {
         // There is no zero below zero.
         Value::Decimal(value) if value.is_zero() => Ok(Value::Decimal(*value)),
         Value::Decimal(value) => Ok(Value::Decimal(-*value)),
+        Value::Numeric(value) => Ok(Value::Numeric(value.negated())),
         Value::Float32(value) => Ok(Value::Float32(-value)),
         Value::Float64(value) => Ok(Value::Float64(-value)),
         other => of_kind(kind, -i128::from(other.as_i64().ok_or_else(mismatch)?)),
@@ -140,6 +168,7 @@ pub(super) fn negate(kind: Kind, value: &Value<'_>) -> Outcome {
 pub(super) fn absolute(kind: Kind, value: &Value<'_>) -> Outcome {
     match value {
         Value::Decimal(value) => Ok(Value::Decimal(value.abs())),
+        Value::Numeric(value) => Ok(Value::Numeric(value.size())),
         Value::Float32(value) => Ok(Value::Float32(value.abs())),
         Value::Float64(value) => Ok(Value::Float64(value.abs())),
         other => of_kind(kind, i128::from(other.as_i64().ok_or_else(mismatch)?).abs()),
@@ -152,9 +181,14 @@ pub(super) fn cast(value: &Value<'_>, to: Kind, digits: Option<(u8, u8)>) -> Out
         return to_whole(value, to);
     }
     match to {
+        Kind::Numeric => {
+            let number = value.as_numeric().ok_or_else(mismatch)?;
+            Ok(Value::Numeric(number.into_owned()))
+        }
         Kind::Decimal => {
             let exact = match value {
                 Value::Decimal(value) => *value,
+                Value::Numeric(value) => fitted(value, digits)?,
                 other => Decimal::from(other.as_i64().ok_or_else(mismatch)?),
             };
             match digits {
@@ -189,8 +223,24 @@ pub(super) fn cast(value: &Value<'_>, to: Kind, digits: Option<(u8, u8)>) -> Out
     }
 }
 
+/// With digits that a decimal has space for.
+fn fitted(value: &Numeric, digits: Option<(u8, u8)>) -> Result<Decimal, EvaluationError> {
+    let value = match digits {
+        Some((precision, scale)) => {
+            value.fitted(u16::from(precision), i16::from(scale)).map_err(too_many_digits)?
+        }
+        None => value.clone(),
+    };
+    value.to_decimal().ok_or_else(decimal::too_large)
+}
+
 fn float(value: &Value<'_>) -> Result<f64, EvaluationError> {
     match value {
+        Value::Numeric(number) => {
+            let value = number.to_f64();
+            let is_too_large = value.is_infinite() && matches!(number, Numeric::Finite(..));
+            if is_too_large { Err(TOO_LARGE) } else { Ok(value) }
+        }
         Value::Float32(value) => Ok(f64::from(*value)),
         Value::Float64(value) => Ok(*value),
         Value::Decimal(value) => decimal::to_float(*value),
@@ -203,6 +253,7 @@ fn to_whole(value: &Value<'_>, to: Kind) -> Outcome {
         Value::Float32(value) => rounded(f64::from(*value)),
         Value::Float64(value) => rounded(*value),
         Value::Decimal(value) => decimal::to_digits(*value, 0, true)?.to_i128(),
+        Value::Numeric(value) => value.rounded(0).to_i128(),
         other => other.as_i64().map(i128::from),
     };
     of_kind(to, whole.ok_or_else(|| range_of(to))?)
@@ -235,6 +286,12 @@ pub(super) fn round(rounding: Rounding, value: &Value<'_>, digits: i32) -> Outco
             Rounding::Up => value.ceil(),
             Rounding::Down => value.floor(),
         })),
+        Value::Numeric(value) => Ok(Value::Numeric(match rounding {
+            Rounding::Nearest => value.rounded(digits),
+            Rounding::TowardsZero => value.cut(digits),
+            Rounding::Up => value.whole(true).map_err(too_many_digits)?,
+            Rounding::Down => value.whole(false).map_err(too_many_digits)?,
+        })),
         _ => Err(mismatch()),
     }
 }
@@ -249,6 +306,12 @@ pub(super) fn sign(value: &Value<'_>) -> Outcome {
             Ok(Value::Decimal(Decimal::NEGATIVE_ONE))
         }
         Value::Decimal(_) => Ok(Value::Decimal(Decimal::ONE)),
+        Value::Numeric(value) => Ok(Value::Numeric(match value.sign() {
+            Some(Ordering::Less) => Numeric::from(-1i64),
+            Some(Ordering::Equal) => Numeric::ZERO,
+            Some(Ordering::Greater) => Numeric::from(1i64),
+            None => Numeric::NaN,
+        })),
         _ => Err(mismatch()),
     }
 }

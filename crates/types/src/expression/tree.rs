@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     /// Whether it is there is all that can be asked of it.
     Json,
     Interval,
-    /// As of JSON: numbers of any size are not computed with here.
+    /// Of any size.
     Numeric,
     TimeTz,
     /// Of labels and arrays: as of JSON.
@@ -141,12 +141,17 @@ impl Kind {
         matches!(self, Kind::Float32 | Kind::Float64)
     }
 
+    /// One whose values have a size that is known before.
     pub(super) fn is_number(self) -> bool {
         self.is_exact() || self.is_float()
     }
 
+    pub(super) fn is_any_number(self) -> bool {
+        self.is_number() || self == Kind::Numeric
+    }
+
     fn is_compared(self) -> bool {
-        !matches!(self, Kind::Json | Kind::Numeric | Kind::Opaque)
+        !matches!(self, Kind::Json | Kind::Opaque)
     }
 
     /// Whether values of the two compare as they are.
@@ -355,7 +360,7 @@ fn kind_of(operation: &Operation, operands: &[Node]) -> Result<Kind, &'static st
         (Operation::Arithmetic(arithmetic), [left, right]) => {
             kind_of_arithmetic(*arithmetic, left.kind, right.kind).ok_or(WRONG)
         }
-        (Operation::Negate, [operand]) => is(operand.kind.is_number(), operand.kind),
+        (Operation::Negate, [operand]) => is(operand.kind.is_any_number(), operand.kind),
         (Operation::And | Operation::Or, _) => is(all(Kind::Boolean), Kind::Boolean),
         (Operation::Not, [_]) => is(all(Kind::Boolean), Kind::Boolean),
         (Operation::Is(Truth::Null | Truth::NotNull), [_]) => Ok(Kind::Boolean),
@@ -402,6 +407,8 @@ fn kind_of_arithmetic(arithmetic: Arithmetic, left: Kind, right: Kind) -> Option
             _ => Kind::Int16,
         }),
         (Kind::Decimal, Kind::Decimal) => Some(Kind::Decimal),
+        // How many digits a quotient has is known elsewhere.
+        (Kind::Numeric, Kind::Numeric) if arithmetic != Arithmetic::Divide => Some(Kind::Numeric),
         (Kind::Float32, Kind::Float32) | (Kind::Float64, Kind::Float64)
             if arithmetic != Arithmetic::Remainder =>
         {
@@ -427,6 +434,8 @@ pub(super) fn is_cast(from: Kind, to: Kind) -> bool {
         (Kind::Char | Kind::Boolean | Kind::Uuid, Kind::Text) => true,
         (Kind::Timestamp | Kind::TimestampTz, Kind::Time) => true,
         (_, Kind::Text) if from.is_exact() => true,
+        (Kind::Numeric, _) => to.is_any_number() || to == Kind::Text,
+        (_, Kind::Numeric) => from.is_exact(),
         _ => {
             from == to
                 || (from.is_number() && to.is_number())

@@ -71,6 +71,8 @@ impl Plan {
     pub(super) fn writes(&self) -> Option<&'static str> {
         match self {
             Plan::Rows(plan) => plan.writes(),
+            // Which writes nothing.
+            Plan::Definition(DefinitionPlan::Lock(_)) => None,
             Plan::Definition(plan) => Some(plan.tag()),
             Plan::Session(_) | Plan::Cursor(_) => None,
         }

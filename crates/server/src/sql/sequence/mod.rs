@@ -3,6 +3,7 @@
 
 mod default;
 mod identity;
+mod name_words;
 mod options;
 mod read;
 mod words;
@@ -11,6 +12,7 @@ use sqlparser::ast::ObjectName;
 
 pub(super) use default::{bound, default_of, next_of};
 pub(super) use identity::{IdentitySource, of_identity};
+pub(super) use name_words::take_own_name;
 pub(crate) use options::{Owner, SequenceOptions};
 pub(crate) use read::Statement;
 pub(super) use read::read;

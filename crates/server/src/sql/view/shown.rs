@@ -9,6 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::stored::{self, quoted};
+use crate::catalog;
 use crate::error::Result;
 use crate::schemas;
 use crate::seen::Seen;
@@ -31,7 +32,14 @@ pub(crate) fn shown(
             call(item, name);
         }
     }
-    let type_name = |number| Some(seen.numbered(number)?.name().to_owned());
+    let type_name = |number| {
+        let table = seen.numbered(number)?;
+        let (schema, own) = schemas::parts(table.name());
+        Some(match is_visible(&table) {
+            true => catalog::quoted(own),
+            false => format!("{}.{}", catalog::quoted(schema), catalog::quoted(own)),
+        })
+    };
     enum_type::named_again(&type_name, &mut query);
     let mut writer = Writer { seen, sources: &kept.sources, is_visible };
     let _: ControlFlow<()> = query.visit(&mut writer);
