@@ -253,5 +253,9 @@ pub(super) const ALL: &[SystemTable] = &[
     ),
     // A function of options, which nothing has here.
     table("pg_options_to_table", &[("option_name", TEXT), ("option_value", TEXT)]),
+    table(
+        "pg_shseclabel",
+        &[("objoid", OID), ("classoid", OID), ("provider", TEXT), ("label", TEXT)],
+    ),
     table("pg_prepared_xacts", &[("gid", TEXT), ("owner", NAME), ("database", NAME)]),
 ];

@@ -7,6 +7,7 @@
 mod activity;
 mod comments;
 mod constraints;
+mod dependencies;
 mod empty;
 mod foreign_keys;
 mod functions;
@@ -64,7 +65,7 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(settings::ALL);
     let more =
         constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL).chain(views::ALL);
-    let more = more.chain(session_objects::ALL);
+    let more = more.chain(session_objects::ALL).chain(dependencies::ALL);
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 

@@ -25,6 +25,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         ("rolcanlogin", BOOL),
         ("rolreplication", BOOL),
         ("rolconnlimit", INT4),
+        ("rolpassword", TEXT),
         ("rolvaliduntil", TIMESTAMP),
         ("rolbypassrls", BOOL),
         ("rolconfig", TEXTS),
@@ -57,6 +58,8 @@ fn row(number: u32, name: &str, role: &Role) -> Row {
         Value::Boolean(role.can_login),
         no.clone(),
         Value::Int32(-1),
+        // As PostgreSQL shows it to everyone.
+        "********".into(),
         Value::Null,
         no,
         Value::Null,

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use onrush::{DataType, Database, Row, SequenceDefinition, SequenceOwner, Table, Value};
+use onrush::{DataType, Database, SequenceDefinition, Table, Value};
 use onrush_query::{Client, SystemFunction};
 
 use super::functions::number;
-use super::kinds::{BOOL, CHAR, INT4, INT8, NAME, OID, TEXT};
-use super::names::{self, Naming, PG_CLASS_OID};
+use super::kinds::{BOOL, INT4, INT8, NAME, OID, TEXT};
+use super::names::{self, Naming};
 use super::roles::Rights;
 use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemTable, oid};
 use crate::access::Right;
@@ -17,11 +17,6 @@ use crate::seen::Seen;
 use crate::sequences::{Identity, Position, ValueSource};
 use crate::sql::Lookup;
 use crate::values;
-
-/// `pg_attrdef` in `pg_class`.
-const PG_ATTRDEF_OID: u32 = 2604;
-/// `pg_rewrite` in `pg_class`.
-const PG_REWRITE_OID: u32 = 2618;
 
 pub(super) const ALL: &[SystemTable] = &[
     SystemTable {
@@ -134,32 +129,18 @@ pub(super) const ALL: &[SystemTable] = &[
             all(seen).into_iter().filter(is_own).map(row).collect()
         },
     },
-    SystemTable {
-        schema: PG_CATALOG,
-        name: "pg_depend",
-        columns: &[
-            ("classid", OID),
-            ("objid", OID),
-            ("objsubid", INT4),
-            ("refclassid", OID),
-            ("refobjid", OID),
-            ("refobjsubid", INT4),
-            ("deptype", CHAR),
-        ],
-        rows: |seen, _| dependencies(seen),
-    },
 ];
 
 /// A sequence, or the identity of a column, as it is shown.
-struct Shown {
-    number: u32,
+pub(super) struct Shown {
+    pub(super) number: u32,
     /// The engine's name of it.
     name: String,
-    sequence: SequenceDefinition,
-    source: ValueSource,
+    pub(super) sequence: SequenceDefinition,
+    pub(super) source: ValueSource,
 }
 
-fn all(seen: &Seen) -> Vec<Shown> {
+pub(super) fn all(seen: &Seen) -> Vec<Shown> {
     let sequence = |table: Table| {
         Some(Shown {
             number: names::table_oid(&table),
@@ -199,56 +180,6 @@ fn last_value(client: &Client, source: &ValueSource) -> Value<'static> {
         Ok(Position { last, is_called: true, .. }) => Value::Int64(last),
         _ => Value::Null,
     }
-}
-
-/// A sequence on the column that owns it, a default on the sequence that it uses, and a view on what it reads.
-fn dependencies(seen: &Seen) -> Vec<Row> {
-    let row = |[class, object]: [u32; 2],
-               [on_class, on]: [u32; 2],
-               column: i16,
-               kind: &'static str| {
-        let (class, object) = (oid(class), oid(object));
-        let (on_class, on) = (oid(on_class), oid(on));
-        vec![class, object, Value::Int32(0), on_class, on, Value::Int32(column.into()), kind.into()]
-    };
-    let mut rows = Vec::new();
-    for view in seen.relations() {
-        let Some(kept) = view.definition().any_view() else { continue };
-        let rule = [PG_REWRITE_OID, names::rule_oid(&view)];
-        rows.push(row(rule, [PG_CLASS_OID, names::table_oid(&view)], 0, "i"));
-        for source in &kept.sources {
-            let Some(table) = seen.numbered(source.table) else { continue };
-            let (definition, on) = (table.definition(), [PG_CLASS_OID, names::table_oid(&table)]);
-            let used = source.used.iter().filter_map(|it| definition.column_with_number(*it));
-            let used: Vec<i16> = used.map(|at| names::column_number(definition, at)).collect();
-            match used.is_empty() {
-                true => rows.push(row(rule, on, 0, "n")),
-                false => rows.extend(used.into_iter().map(|column| row(rule, on, column, "n"))),
-            }
-        }
-    }
-    let tables = seen.tables();
-    for Shown { number, sequence: definition, source, .. } in all(seen) {
-        if let Some(SequenceOwner { table, column }) = definition.owner
-            && let Some(table) = tables.iter().find(|it| it.id() == table)
-            && let Some(at) = table.definition().column_with_number(column)
-        {
-            let on = [PG_CLASS_OID, names::table_oid(table)];
-            let kind = if matches!(source, ValueSource::Identity(_)) { "i" } else { "a" };
-            let column = names::column_number(table.definition(), at);
-            rows.push(row([PG_CLASS_OID, number], on, column, kind));
-        }
-        let ValueSource::Sequence(sequence) = source else { continue };
-        for table in &tables {
-            for (at, column) in table.definition().columns().iter().enumerate() {
-                if crate::sequences::uses(column, sequence.id()) {
-                    let default = [PG_ATTRDEF_OID, names::default_oid(table, at)];
-                    rows.push(row(default, [PG_CLASS_OID, number], 0, "n"));
-                }
-            }
-        }
-    }
-    rows
 }
 
 /// A default as it is shown, with the names of the sequences that it uses. None if it uses none.

@@ -140,6 +140,8 @@ pub(super) const ALL: &[SystemTable] = &[
             ("datctype", TEXT),
             ("daticulocale", TEXT),
             ("datcollversion", TEXT),
+            ("datfrozenxid", INT4),
+            ("datminmxid", INT4),
             ("datacl", TEXTS),
         ],
         rows: |_, statement| vec![database_row(statement)],
@@ -391,6 +393,8 @@ fn database_row(statement: &Statement) -> Row {
         "C".into(),
         Value::Null,
         Value::Null,
+        Value::Int32(0),
+        Value::Int32(0),
         Value::Null,
     ]
 }

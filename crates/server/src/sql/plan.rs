@@ -230,9 +230,14 @@ pub(crate) fn plan(
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Ok(SessionPlan::Deallocate((!is_all).then(|| names::identifier(name))).into())
         }
-        Statement::Copy { source, to, target, options, legacy_options, values }
-            if values.is_empty() =>
-        {
+        Statement::Copy {
+            source,
+            to,
+            target,
+            options,
+            legacy_options,
+            values: _are_looked_at_with_all_clauses,
+        } => {
             super::copy::plan(planner, source, *to, target, options, legacy_options).map(Plan::Rows)
         }
         Statement::Call(function) => {

@@ -16,9 +16,9 @@ use super::storage::{self, StorageStatement};
 use super::view::AlterView;
 use super::view::materialized::{self, RefreshStatement};
 use super::{
-    conflict_words, frame_words, like, limit_words, locking_words, merge_words, order_words,
-    overriding_words, schema_elements, sequence, subscript_words, unique_words, user,
-    variadic_words,
+    conflict_words, frame_words, like, limit_words, locking_words, merge_words, only_words,
+    operator_words, order_words, overriding_words, schema_elements, sequence, subscript_words,
+    unique_words, user, variadic_words,
 };
 use crate::error::{Result, SqlError};
 
@@ -83,6 +83,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         conflict_words::spell(tokens, start..tokens.len() - behind);
         overriding_words::spell(tokens, start..tokens.len() - behind);
         merge_words::spell(tokens, start..tokens.len() - behind);
+        only_words::spell(tokens, start..tokens.len() - behind);
+        operator_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
         let is_word = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
         let leading: Vec<usize> = (start..end).filter(is_word).take(LEADING_WORDS).collect();

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -46,6 +46,11 @@ impl Cluster {
         cluster
             .run("pg_ctl", &[&start[..], &[text("-o"), options.as_ref(), text("start")]].concat());
         Some(cluster)
+    }
+
+    /// Where it is reached.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn data(&self) -> PathBuf {

@@ -1,5 +1,5 @@
-//! `IDENTITY (SEQUENCE NAME name ...)`, as dumps have it: sqlparser does not read it, and the sequence of an identity is
-//! always called after its table and column.
+//! `IDENTITY (SEQUENCE NAME name ...)`, as dumps have it: sqlparser does not read it, and the sequence of an identity
+//! is always called after its table and column.
 
 use std::ops::Range;
 
