@@ -50,10 +50,14 @@ impl RelationPlanner for UnkeyedRelations {
     }
 }
 
-/// Whether it is a table, or a join.
+/// Whether it is a table, also with other names for its columns, or a join.
 fn is_of_tables(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(aliased) => is_of_tables(&aliased.input),
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_));
+            expr.iter().all(is_column) && is_of_tables(input)
+        }
         LogicalPlan::TableScan(_) | LogicalPlan::Join(_) => true,
         _ => false,
     }

@@ -4,7 +4,8 @@ use std::any::TypeId;
 use std::cell::Cell;
 
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, ObjectName, Reset, ResetStatement, Statement, Value,
+    CastKind, CharacterLength, DataType, Expr, Ident, ObjectName, Reset, ResetStatement, Statement,
+    Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -50,6 +51,31 @@ fn is_distinct(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, Pars
     }))
 }
 
+/// `'text'::bpchar`, as PostgreSQL shows a constant that is compared with, or given to, a char(n): of as many
+/// characters as it has.
+fn padded(parser: &mut Parser<'_>, left: &Expr) -> Option<Expr> {
+    let Expr::Value(value) = left else { return None };
+    let Value::SingleQuotedString(text) = &value.value else { return None };
+    let [cast, named, behind] = parser.peek_tokens();
+    let is_named = matches!(&named, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("bpchar"));
+    let has_more = matches!(behind, Token::LParen | Token::LBracket);
+    if cast != Token::DoubleColon || !is_named || has_more {
+        return None;
+    }
+    parser.advance_token();
+    parser.advance_token();
+    let length = u64::try_from(text.chars().count().max(1)).ok()?;
+    let length = CharacterLength::IntegerLength { length, unit: None };
+    Some(Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(left.clone()),
+        data_type: DataType::Char(Some(length)),
+        array: false,
+        format: None,
+    })
+}
+
 /// How often an expression may be begun. SQL that is right begins about one for each token.
 const ATTEMPTS_PER_TOKEN: usize = 8;
 const ATTEMPTS_MIN: usize = 1000;
@@ -91,6 +117,9 @@ impl Dialect for OnrushDialect {
     ) -> Option<Result<Expr, ParserError>> {
         if let Some(compared) = is_distinct(parser, expr) {
             return Some(compared);
+        }
+        if let Some(padded) = padded(parser, expr) {
+            return Some(Ok(padded));
         }
         if !parser.parse_keyword(Keyword::COLLATE) {
             return None;

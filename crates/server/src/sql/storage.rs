@@ -6,6 +6,7 @@
 //! ALTER TABLE [IF EXISTS] [ONLY] name action [, ...]    ALTER INDEX [IF EXISTS] name action
 //!   ALTER [COLUMN] column SET STORAGE | COMPRESSION word   SET STATISTICS n   SET | RESET (attribute, ...)
 //!   SET | RESET (storage parameter, ...)   SET WITHOUT CLUSTER   SET WITHOUT OIDS   CLUSTER ON index
+//!   REPLICA IDENTITY FULL | NOTHING | DEFAULT | USING INDEX index
 //! REINDEX [(option, ...)] TABLE | INDEX | SCHEMA | DATABASE | SYSTEM [CONCURRENTLY] name
 //! CLUSTER [VERBOSE] [name [USING index]]
 //! ```
@@ -159,6 +160,11 @@ fn read_action(action: &[&Token], is_table: bool, statement: &mut StorageStateme
         ["set" | "reset", "(", inner @ .., ")"] => note(inner, statement),
         ["set", "without", "cluster" | "oids"] if is_table => {}
         ["cluster", "on", _] if is_table => statement.index = Some(identifier(action.last()?)?),
+        // What PostgreSQL sends of old rows to subscribers, which there are none of.
+        ["replica", "identity", "full" | "nothing" | "default"] if is_table => {}
+        ["replica", "identity", "using", "index", _] if is_table => {
+            statement.index = Some(identifier(action.last()?)?);
+        }
         _ => return None,
     }
     Some(())

@@ -104,7 +104,7 @@ fn numerics(
     }
 }
 
-fn too_many_digits(fault: NumericFault) -> EvaluationError {
+pub(super) fn too_many_digits(fault: NumericFault) -> EvaluationError {
     EvaluationError::OutOfRange(fault.message())
 }
 

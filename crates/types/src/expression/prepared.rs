@@ -2,6 +2,7 @@
 
 use super::bind;
 use super::evaluate::{EvaluationError, Input};
+use super::number;
 use super::tree::{Node, Operation, TypedExpression};
 use crate::{DataType, RowView, TableDefinition, TypeError, Value};
 
@@ -46,10 +47,10 @@ impl PreparedExpression {
     #[inline]
     pub fn value<'r>(&'r self, row: &RowView<'r>) -> Result<Value<'r>, EvaluationError> {
         let value = self.0.value(&Input { row: Some(*row), now_micros: 0 })?;
-        Ok(match self.1 {
-            Some(assigned) => assigned.rounded(value),
-            None => value,
-        })
+        match self.1 {
+            Some(assigned) => fitted(value, assigned),
+            None => Ok(value),
+        }
     }
 
     /// Whether it is true for a row, if it is a condition.
@@ -90,7 +91,18 @@ impl PreparedDefault {
     /// It comes to nothing.
     pub fn value(&self, now_micros: i64) -> Result<Value<'static>, EvaluationError> {
         let value = self.0.value(&Input { row: None, now_micros })?.into_owned();
-        Ok(self.1.rounded(value))
+        fitted(value, self.1)
+    }
+}
+
+/// As a column of the type has it: with as many digits.
+fn fitted(value: Value<'_>, data_type: DataType) -> Result<Value<'_>, EvaluationError> {
+    match (data_type, value.as_numeric()) {
+        (DataType::Numeric(Some((precision, scale))), Some(exact)) => {
+            let fitted = exact.fitted(precision, scale);
+            fitted.map(Value::Numeric).map_err(number::too_many_digits)
+        }
+        _ => Ok(data_type.rounded(value)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The words of CREATE and ALTER SEQUENCE.
 //!
 //! ```text
-//! CREATE [TEMPORARY | TEMP] SEQUENCE [IF NOT EXISTS] name [option ...]
+//! CREATE [TEMPORARY | TEMP | UNLOGGED] SEQUENCE [IF NOT EXISTS] name [option ...]
 //! ALTER SEQUENCE [IF EXISTS] name option ... | RENAME TO name | SET SCHEMA name
 //! option: AS type | INCREMENT [BY] n | MINVALUE n | NO MINVALUE | MAXVALUE n | NO MAXVALUE | START [WITH] n
 //!       | CACHE n | [NO] CYCLE | OWNED BY table.column | OWNED BY NONE | RESTART [[WITH] n], in ALTER SEQUENCE
@@ -72,6 +72,8 @@ pub(in crate::sql) fn read(words: &[TokenWithSpan]) -> Option<Result<Statement>>
     let is_create = verb == Keyword::CREATE;
     let temporary = [Keyword::TEMPORARY, Keyword::TEMP];
     let is_temporary = is_create && parser.parse_one_of_keywords(&temporary).is_some();
+    // It lasts all the same, as does that of a column of an unlogged table.
+    let _ = is_create && !is_temporary && parser.parse_keyword(Keyword::UNLOGGED);
     parser
         .parse_keyword(Keyword::SEQUENCE)
         .then(|| if is_create { create(&mut parser, is_temporary) } else { alter(&mut parser) })
