@@ -221,13 +221,17 @@ impl Naming<'_> {
     }
 
     pub(super) fn data_type(&self, data_type: DataType) -> String {
+        self.column_type(data_type.into())
+    }
+
+    fn column_type(&self, column_type: ColumnType) -> String {
         let own = |of: EnumType| self.seen.numbered(of.id()).map(|table| self.relation(&table));
-        let found = match data_type {
-            DataType::Enum(of) => own(of),
-            DataType::Array(DataType::Enum(of)) => own(*of).map(|own| own + "[]"),
+        let found = match column_type {
+            ColumnType::Stored(DataType::Enum(of)) => own(of),
+            ColumnType::Array(DataType::Enum(of)) => own(of).map(|own| own + "[]"),
             _ => None,
         };
-        found.unwrap_or_else(|| values::type_name(data_type))
+        found.unwrap_or_else(|| values::name_of(column_type))
     }
 }
 
@@ -315,8 +319,8 @@ pub(super) fn enum_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
 /// `format_type`: a type by number and modifier.
 pub(super) fn type_with(naming: &Naming<'_>, oid: i64, modifier: i64) -> Option<String> {
     let oid = u32::try_from(oid).ok()?;
-    if let Some(own) = enum_with(naming.seen, oid).and_then(ColumnType::in_table) {
-        return Some(naming.data_type(own));
+    if let Some(own) = enum_with(naming.seen, oid) {
+        return Some(naming.column_type(own));
     }
     let known = Type::from_oid(oid)?;
     if let Kind::Array(element) = known.kind() {
