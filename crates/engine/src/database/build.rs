@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use onrush_types::{IndexDefinition, TableDefinition};
 use parking_lot::Mutex;
 
 use super::{Database, Table};
@@ -66,7 +67,8 @@ impl Database {
             return self.define_as(options, |transaction| transaction.create_index(table, index));
         }
         let built = self.define_as(options, |transaction| transaction.begin_index(table, index))?;
-        self.complete_index(built, None, options)
+        let done = self.complete_index(built, None, options);
+        self.or_made_with_table(done, |table| index.is_made(table))
     }
 
     /// Makes the entries of an index anew, while others write to its table and find rows by the old ones. Returns the
@@ -77,7 +79,21 @@ impl Database {
     pub fn rebuild_index(&self, index: &str, options: &IndexBuildOptions) -> Result<Table> {
         let BuiltAgain { built, replaced } =
             self.define_as(options, |transaction| transaction.begin_index_again(index))?;
-        self.complete_index(built, Some(replaced), options)
+        let done = self.complete_index(built, Some(replaced), options);
+        let is_it = |other: &IndexDefinition| other.name == index && !other.is_building;
+        self.or_made_with_table(done, |table| table.indexes().iter().any(is_it))
+    }
+
+    /// In front of its second step the table may have been written anew, and all of its indexes with it. Then its
+    /// entries are gone, and it is whole.
+    fn or_made_with_table(
+        &self,
+        done: Result<Table>,
+        is_made: impl Fn(&TableDefinition) -> bool,
+    ) -> Result<Table> {
+        let Err(error @ Error::UnknownIndex { .. }) = done else { return done };
+        let found = self.tables().into_iter().find(|table| is_made(table));
+        found.map_or(Err(error), |table| self.table(table.name()))
     }
 
     /// Indexes that are being built, and how far they are.
@@ -288,5 +304,80 @@ impl Work<'_> {
     fn fail(&self, build: &IndexBuild, error: Error) {
         build.fail();
         self.failure.lock().get_or_insert(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onrush_types::{ColumnDefinition, DataType, Value};
+
+    use super::*;
+    use crate::Options;
+
+    /// `notes (id, number)` with ten rows.
+    fn notes() -> (tempfile::TempDir, Database) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = Database::create(folder.path().join("db"), Options::small()).expect("created");
+        let notes = TableDefinition::builder("notes")
+            .column(ColumnDefinition::new("id", DataType::Int64).not_null())
+            .column(ColumnDefinition::new("number", DataType::Int64))
+            .primary_key(["id"]);
+        let table = db.create_table(notes.build().expect("sound")).expect("created");
+        insert(&db, &table);
+        (folder, db)
+    }
+
+    fn insert(db: &Database, table: &Table) {
+        let mut session = db.session().expect("open");
+        for id in 0..10 {
+            session.insert(table, &[Value::Int64(id), Value::Int64(-id)]).expect("inserted");
+        }
+    }
+
+    /// Writes the table anew, without rows.
+    fn replace(db: &Database) {
+        let table = db.table("notes").expect("there");
+        let mut session = db.session().expect("open");
+        let mut transaction = session.begin().expect("begun");
+        let definition = TableDefinition::builder("notes")
+            .column(table.definition().columns()[0].clone())
+            .column(table.definition().columns()[1].clone());
+        let definition = definition.primary_key(["id"]).build().expect("sound");
+        let substitute = transaction.create_substitute(definition).expect("made");
+        transaction.replace_table(&table, &substitute).expect("replaced");
+        transaction.commit().expect("committed");
+    }
+
+    fn indexes(db: &Database) -> Vec<(String, bool)> {
+        let table = db.table("notes").expect("there");
+        let indexes = table.definition().indexes().iter();
+        indexes.map(|index| (index.name.clone(), index.is_building)).collect()
+    }
+
+    #[test]
+    fn an_index_is_made_by_whoever_writes_its_table_anew_before_it_is_filled() {
+        let (_folder, db) = notes();
+        let (index, options) = (NewIndex::new("by_number", ["number"]), <_>::default());
+        let begun = db.define_as(&options, |transaction| transaction.begin_index("notes", &index));
+        replace(&db);
+        let done = db.complete_index(begun.expect("begun"), None, &options);
+        assert!(matches!(done, Err(Error::UnknownIndex { .. })));
+        let made = db.or_made_with_table(done, |table| index.is_made(table)).expect("made");
+        insert(&db, &made);
+        assert_eq!(indexes(&db), [("by_number".to_owned(), false)]);
+    }
+
+    #[test]
+    fn what_was_to_take_the_place_of_an_index_goes_when_its_table_is_written_anew() {
+        let (_folder, db) = notes();
+        db.create_index("notes", &NewIndex::new("by_number", ["number"])).expect("made");
+        let options = IndexBuildOptions::default();
+        let begun =
+            db.define_as(&options, |transaction| transaction.begin_index_again("by_number"));
+        replace(&db);
+        assert_eq!(indexes(&db), [("by_number".to_owned(), false)]);
+        let BuiltAgain { built, replaced } = begun.expect("begun");
+        let done = db.complete_index(built, Some(replaced), &options);
+        assert!(matches!(done, Err(Error::UnknownIndex { .. })));
     }
 }

@@ -131,6 +131,15 @@ impl NewIndex {
         Ok(Some(again))
     }
 
+    /// Whether it is this index of the table, and whole.
+    pub(crate) fn is_made(&self, table: &TableDefinition) -> bool {
+        let Ok(own) = self.definition(table) else { return false };
+        let is_it = |made: &IndexDefinition| {
+            *made == IndexDefinition { entries: made.entries, ..own.clone() }
+        };
+        table.indexes().iter().any(is_it)
+    }
+
     fn definition(&self, table: &TableDefinition) -> Result<IndexDefinition> {
         // There are at most 1,024 columns.
         let number = |name: &String| Ok(table.column_number(table.column_index(name)?) as u16);
@@ -474,7 +483,15 @@ impl Transaction<'_> {
         for index in definition.indexes() {
             self.drop_entries(index.entries);
         }
-        for index in definition.indexes() {
+        // What was to take the place of an index is not needed any more: that one is made anew here.
+        let is_spare = |index: &IndexDefinition| {
+            let is_of = |other: &IndexDefinition| {
+                other.name != index.name
+                    && index.name.starts_with(&format!("{}{ANEW_SUFFIX}", other.name))
+            };
+            index.is_building && definition.indexes().iter().any(is_of)
+        };
+        for index in definition.indexes().iter().filter(|index| !is_spare(index)) {
             let now = self.entry(to)?;
             if let Some(index) = NewIndex::again(index, definition, now.schema.definition())? {
                 self.create_index(to, &index)?;

@@ -43,7 +43,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     ];
     all.extend(text_functions::functions());
     all.extend(super::roles::functions(database));
-    // Of names that are written out it does what it should, elsewhere.
+    // Where its arguments are constants the session does it, and this is not called.
     all.push(SystemFunction::new("set_config", TEXT, null).volatile(|_| {
         let message = "set_config of what is computed for each row is not supported".to_owned();
         Err(QueryError::NotSupported { message })

@@ -69,11 +69,12 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 
-/// The column that tells for each row which table it is of. `*` does not mean it.
+/// The column that tells for each row which table it is of. PostgreSQL's `*` does not mean it; here it does in the
+/// statements that have it.
 pub(crate) const TABLEOID: &str = "tableoid";
 
-/// The system table of this name. Those of `pg_catalog` need no schema in front. Whether it has [`TABLEOID`] is said,
-/// so that a statement which does not name that has no column of it.
+/// The system table of this name. Those of `pg_catalog` need no schema in front. It has [`TABLEOID`] for the statements
+/// that name it.
 pub(crate) fn find(
     planner: &Planner<'_>,
     schema: Option<&str>,

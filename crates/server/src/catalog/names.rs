@@ -395,8 +395,12 @@ pub(super) fn generated_as(definition: &TableDefinition, column: usize) -> Optio
 }
 
 fn constant(naming: &Naming<'_>, value: &Value<'_>, data_type: DataType) -> String {
-    // Without its length.
-    let plain = || naming.data_type(data_type).split('(').next().unwrap_or_default().to_owned();
+    let plain = || match data_type {
+        DataType::Char(_) => "bpchar".to_owned(),
+        DataType::Varchar(_) => "character varying".to_owned(),
+        DataType::Decimal { .. } | DataType::Numeric(_) => "numeric".to_owned(),
+        other => naming.data_type(other.unrounded()),
+    };
     match value {
         Value::Boolean(value) => value.to_string(),
         Value::Int16(_)

@@ -170,7 +170,7 @@ pub(super) const ALL: &[SystemTable] = &[
                 vec![oid(number), name.into(), Value::Null, kind.into()]
             };
             vec![
-                // Under the name that dumps give it.
+                // PostgreSQL's name for it, which dumps say.
                 method(names::ACCESS_METHOD_OID, "heap", "t"),
                 method(names::BTREE_OID, "btree", "i"),
             ]

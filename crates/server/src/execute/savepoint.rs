@@ -54,6 +54,8 @@ impl Backend {
                 let index = self.savepoint_named(name)?;
                 let savepoint = self.savepoints[index].savepoint;
                 self.in_open_transaction(|open| Ok(open.release(savepoint)?))?;
+                // What the part was to read only ends with it; other settings stay.
+                self.settings.is_read_only = self.savepoints[index].settings.is_read_only;
                 self.savepoints.truncate(index);
                 Ok(Answer::Done("RELEASE".into()))
             }

@@ -208,11 +208,15 @@ impl ClientSequences {
                 .map(|((table, column), place, value)| ((place, value), (table, Some(column))));
             alone.chain(with_rows).max()
         };
-        let Some(((_, value), (number, column))) = newest else {
+        // Its sequence, or its table, may have been dropped since.
+        let found = newest.and_then(|((_, value), (number, column))| {
+            self.table(number).map(|table| (value, table, column))
+        });
+        let Some((value, table, column)) = found else {
             let message = "lastval is not yet defined in this session";
             return Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message));
         };
-        if let (Some(table), None) = (self.table(number), column) {
+        if column.is_none() {
             self.check(&[Right::Usage, Right::Select], &table)?;
         }
         Ok(value)

@@ -88,7 +88,10 @@ impl Reader<'_> {
                 data_type,
                 array: false,
                 format: None,
-            } => cast(read(expr)?, data_type),
+            } => match padded(expr, data_type) {
+                Some(text) => Some(Expression::value(text.to_owned())),
+                None => cast(read(expr)?, data_type),
+            },
             Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }) => {
                 cast(literal(&value.value)?, data_type)
             }
@@ -313,6 +316,20 @@ fn literal(value: &ast::Value) -> Option<Expression> {
         }
         _ => return None,
     })
+}
+
+/// A constant that is cast to a char(n) which holds it: it is compared with one as it is.
+fn padded<'e>(expression: &'e Expr, data_type: &ast::DataType) -> Option<&'e str> {
+    let (ast::DataType::Char(length) | ast::DataType::Character(length)) = data_type else {
+        return None;
+    };
+    let length = match length {
+        None => 1,
+        Some(ast::CharacterLength::IntegerLength { length, unit: None }) => *length,
+        Some(_) => return None,
+    };
+    let text = text_of(expression).filter(|text| !text.ends_with(' '))?;
+    (text.chars().count() as u64 <= length).then_some(text)
 }
 
 fn cast(expression: Expression, data_type: &ast::DataType) -> Option<Expression> {

@@ -100,7 +100,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         if matches!(word(&tokens[leading[0]]).as_str(), "create" | "alter") {
             unique_words::spell(tokens, start..tokens.len() - behind);
         }
-        sequence::take_own_name(tokens, start..tokens.len() - behind);
+        if word(&tokens[leading[0]]) == "alter" {
+            sequence::take_own_name(tokens, start..tokens.len() - behind);
+        }
         let end = tokens.len() - behind;
         sequence::put_in_order(tokens, start..end);
         spell_booleans(&mut tokens[start..end]);

@@ -136,6 +136,10 @@ pub(super) fn create(role: &CreateRole) -> Result<RoleStatement> {
     let password = role.password.as_ref().map(password).transpose()?;
     let change = RoleChange { password, is_superuser: role.superuser, can_login: role.login };
     let names = role_names(&role.names)?;
+    if let Some(name) = names.iter().find(|name| name.starts_with("pg_")) {
+        return Err(SqlError::new(state::RESERVED_NAME, format!("role name {name:?} is reserved"))
+            .with_detail("Role names starting with \"pg_\" are reserved."));
+    }
     Ok(RoleStatement::Create { names, change, if_not_exists: role.if_not_exists })
 }
 

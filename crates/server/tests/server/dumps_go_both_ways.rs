@@ -25,12 +25,18 @@ const SHOP: &str = "
         ticket int DEFAULT nextval('depot.\"Ticket\"')
     );
     CREATE TABLE depot.keyless (a text DEFAULT 'it''s', b interval, c time with time zone, d double precision);
+    CREATE TABLE depot.defaults (
+        id int PRIMARY KEY, code char(5) DEFAULT 'ab', moment timestamptz(3) DEFAULT '2020-01-01 00:00+02',
+        clock timetz(2) DEFAULT '10:00+02', exact numeric(5, 2) DEFAULT 1.5, name varchar(4) DEFAULT 'it''s'
+    );
+    CREATE INDEX ON depot.defaults (id) WHERE code = 'ab';
     ALTER TABLE sales ADD CONSTRAINT of_shop FOREIGN KEY (shop) REFERENCES \"Shops\" ON DELETE CASCADE;
     CREATE INDEX ON sales (shop, day DESC);
     CREATE UNIQUE INDEX ON \"Shops\" (lower(name)) WHERE price > 1;
     CREATE VIEW a_view AS
         SELECT s.id, shop.name, s.gross FROM sales s JOIN \"Shops\" shop ON shop.id = s.shop WHERE s.total > 1;
     CREATE VIEW \"A view of a view\" AS SELECT name, gross FROM a_view WHERE gross IS NOT NULL;
+    CREATE VIEW a_count AS SELECT id, name, count(*) AS number FROM \"Shops\" GROUP BY id;
     CREATE MATERIALIZED VIEW depot.sums AS SELECT shop, sum(total) AS total FROM sales GROUP BY shop;
     COMMENT ON TABLE sales IS 'what was sold';
     COMMENT ON COLUMN \"Shops\".name IS 'its ''name''';
@@ -48,6 +54,8 @@ const ROWS: &[&str] = &[
     "SELECT * FROM \"Shops\" ORDER BY id",
     "SELECT * FROM depot.keyless ORDER BY a",
     "SELECT * FROM a_view ORDER BY id",
+    "SELECT * FROM a_count ORDER BY id",
+    "INSERT INTO depot.defaults (id) VALUES (1) RETURNING *",
     "SELECT * FROM \"A view of a view\" ORDER BY 1, 2",
     "SELECT * FROM depot.sums ORDER BY shop",
     // Of an identity numbers may be left out, none comes twice.

@@ -202,7 +202,7 @@ fn applied(operation: &Operation, mut operands: Vec<Operand<'_>>) -> Result<Node
         Operation::Coalesce | Operation::Greatest | Operation::Least => common(operands)?,
         // Which would cut off, or fill up.
         Operation::Cast(Kind::Char, _) => {
-            return Err(refused("a cast to a text of limited length"));
+            return Err(refused("a cast to a text of limited length, or to many digits"));
         }
         Operation::Cast(to, digits) => {
             let operand = operands.pop().ok_or_else(wrong)?;

@@ -238,8 +238,11 @@ fn float(value: &Value<'_>) -> Result<f64, EvaluationError> {
     match value {
         Value::Numeric(number) => {
             let value = number.to_f64();
-            let is_too_large = value.is_infinite() && matches!(number, Numeric::Finite(..));
-            if is_too_large { Err(TOO_LARGE) } else { Ok(value) }
+            match number {
+                Numeric::Finite(..) if value.is_infinite() => Err(TOO_LARGE),
+                Numeric::Finite(..) if value == 0.0 && !number.is_zero() => Err(TOO_SMALL),
+                _ => Ok(value),
+            }
         }
         Value::Float32(value) => Ok(f64::from(*value)),
         Value::Float64(value) => Ok(*value),

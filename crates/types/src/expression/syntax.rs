@@ -234,15 +234,17 @@ impl Expression {
         apply(Operation::Least, values)
     }
 
-    /// `CAST`, not to a text of limited length.
+    /// `CAST`, not to a text of limited length, nor to a numeric of more than 28 digits.
     #[must_use]
     pub fn cast(self, data_type: DataType) -> Expression {
         let (kind, digits) = match data_type {
             DataType::Decimal { precision, scale } => (Kind::Decimal, Some((precision, scale))),
             // What cuts off or rounds is refused.
-            DataType::Varchar(_) | DataType::Name | DataType::Oid | DataType::Rounded(..) => {
-                (Kind::Char, None)
-            }
+            DataType::Varchar(_)
+            | DataType::Name
+            | DataType::Oid
+            | DataType::Rounded(..)
+            | DataType::Numeric(Some(_)) => (Kind::Char, None),
             other => (Kind::of(other), None),
         };
         apply(Operation::Cast(kind, digits), [self])

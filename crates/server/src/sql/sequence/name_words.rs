@@ -34,12 +34,12 @@ pub(in crate::sql) fn take_own_name(tokens: &mut Vec<TokenWithSpan>, statement: 
         at += 1;
     }
     let (schema, table, behind) = name(at);
-    if words.get(behind) != Some(&"alter") {
-        return;
-    }
-    let column = match words.get(behind + 1) {
-        Some(&"column") => named(behind + 2),
-        _ => named(behind + 1),
+    // The one that the identity is for, of several.
+    let altered = words.get(behind..open).and_then(|it| it.iter().rposition(|it| *it == "alter"));
+    let Some(altered) = altered.map(|at| behind + at) else { return };
+    let column = match words.get(altered + 1) {
+        Some(&"column") => named(altered + 2),
+        _ => named(altered + 1),
     };
     let (Some(table), Some(column)) = (table, column) else { return };
     let first = open + 2;
@@ -79,8 +79,16 @@ mod tests {
             taken(
                 "alter table only t alter i add generated always as identity(sequence name t_i_seq)"
             ),
-            "alter table only t alter i add generated always as identity()"
+            "alter table only t alter i add generated always as identity( )"
         );
+    }
+
+    #[test]
+    fn of_several_columns_it_is_that_of_the_identity() {
+        let two = "ALTER TABLE t ALTER a SET NOT NULL, ALTER i ADD GENERATED ALWAYS AS IDENTITY";
+        let [own, other] = ["i", "a"].map(|of| format!("{two} (SEQUENCE NAME t_{of}_seq)"));
+        assert_eq!(taken(&own), format!("{two} ( )"));
+        assert_eq!(taken(&other), other);
     }
 
     #[test]
