@@ -26,7 +26,7 @@ const SHOP: &str = "
     );
     CREATE TABLE depot.keyless (a text DEFAULT 'it''s', b interval, c time with time zone, d double precision);
     CREATE TABLE depot.defaults (
-        id int PRIMARY KEY, code char(5) DEFAULT 'ab', moment timestamptz(3) DEFAULT '2020-01-01 00:00+02',
+        id int PRIMARY KEY, code char(5) DEFAULT 'ab', since timestamptz(3) DEFAULT '2020-01-01 00:00+02',
         clock timetz(2) DEFAULT '10:00+02', exact numeric(5, 2) DEFAULT 1.5, name varchar(4) DEFAULT 'it''s'
     );
     CREATE INDEX ON depot.defaults (id) WHERE code = 'ab';
