@@ -46,20 +46,15 @@ fn row(
     vec![class, object, Value::Int32(0), on_class, on, Value::Int32(column.into()), kind.into()]
 }
 
-/// The rule that a view is on the view, and on what it reads; if it groups rows, also on the keys of those tables: what
-/// depends on the columns that are grouped by need not be grouped by itself.
+/// The rule that a view is on the view, and on what it reads.
 fn of_views(seen: &Seen) -> Vec<Row> {
     let mut rows = Vec::new();
     for view in seen.relations() {
         let Some(kept) = view.definition().any_view() else { continue };
         let rule = [PG_REWRITE_OID, names::rule_oid(&view)];
         rows.push(row(rule, [PG_CLASS_OID, names::table_oid(&view)], 0, "i"));
-        let has_groups = kept.query.contains(" GROUP BY ");
         for source in &kept.sources {
             let Some(table) = seen.numbered(source.table) else { continue };
-            let keys = indexes::all(&table).into_iter().filter(|it| it.is_primary && has_groups);
-            let keys = keys.filter_map(|key| key.constraint);
-            rows.extend(keys.map(|key| row(rule, [PG_CONSTRAINT_OID, key], 0, "n")));
             let (definition, on) = (table.definition(), [PG_CLASS_OID, names::table_oid(&table)]);
             let used = source.used.iter().filter_map(|it| definition.column_with_number(*it));
             let used: Vec<i16> = used.map(|at| names::column_number(definition, at)).collect();

@@ -36,7 +36,7 @@ const SHOP: &str = "
     CREATE VIEW a_view AS
         SELECT s.id, shop.name, s.gross FROM sales s JOIN \"Shops\" shop ON shop.id = s.shop WHERE s.total > 1;
     CREATE VIEW \"A view of a view\" AS SELECT name, gross FROM a_view WHERE gross IS NOT NULL;
-    CREATE VIEW a_count AS SELECT id, name, count(*) AS number FROM \"Shops\" GROUP BY id;
+    CREATE VIEW a_count AS SELECT mood, count(*) AS number FROM \"Shops\" GROUP BY mood;
     CREATE MATERIALIZED VIEW depot.sums AS SELECT shop, sum(total) AS total FROM sales GROUP BY shop;
     COMMENT ON TABLE sales IS 'what was sold';
     COMMENT ON COLUMN \"Shops\".name IS 'its ''name''';
@@ -54,7 +54,7 @@ const ROWS: &[&str] = &[
     "SELECT * FROM \"Shops\" ORDER BY id",
     "SELECT * FROM depot.keyless ORDER BY a",
     "SELECT * FROM a_view ORDER BY id",
-    "SELECT * FROM a_count ORDER BY id",
+    "SELECT * FROM a_count ORDER BY mood",
     "INSERT INTO depot.defaults (id) VALUES (1) RETURNING *",
     "SELECT * FROM \"A view of a view\" ORDER BY 1, 2",
     "SELECT * FROM depot.sums ORDER BY shop",

@@ -71,7 +71,12 @@ async fn clients_write_while_indexes_are_built() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_takes_too_long_leaves_no_index() {
     let world = World::with_space();
-    let client = filled(&world).await;
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, note text)").await;
+    // Of so many leaves that the time is looked at again while they are read.
+    let wide =
+        "INSERT INTO t SELECT n, n || repeat('x', 1000) FROM generate_series(1, 40000) AS g(n)";
+    query(&client, wide).await;
     // A client of its own: whatever else it says may take too long, too.
     let hurried = world.client().await;
     query(&hurried, "SET statement_timeout = 1").await;
