@@ -147,7 +147,7 @@ async fn a_dump_that_is_restored_is_the_same_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_is_restored_over_what_is_there_by_several_at_once() {
+async fn an_archive_is_restored_over_what_is_there() {
     if !is_installed() {
         return;
     }
@@ -157,7 +157,7 @@ async fn an_archive_is_restored_over_what_is_there_by_several_at_once() {
     let archive = file.path().to_str().unwrap();
     place.run("pg_dump", &["-Fc", "-f", archive], Stdio::null());
     query(&world.client().await, "DELETE FROM sales").await;
-    let over = ["--clean", "--if-exists", "--no-owner", "-j", "3", archive];
+    let over = ["--clean", "--if-exists", "--no-owner", archive];
     place.run("pg_restore", &over, Stdio::null());
     assert_eq!(place.dump(), before);
 }
