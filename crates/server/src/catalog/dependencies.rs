@@ -3,16 +3,11 @@
 use onrush::{Row, SequenceOwner, Table, Value};
 
 use super::kinds::{CHAR, INT4, OID};
-use super::names::{self, PG_CLASS_OID, PG_CONSTRAINT_OID};
+use super::names::{self, PG_ATTRDEF_OID, PG_CLASS_OID, PG_CONSTRAINT_OID, PG_REWRITE_OID};
 use super::sequences::Shown;
 use super::{PG_CATALOG, SystemTable, foreign_keys, indexes, oid, sequences};
 use crate::seen::Seen;
 use crate::sequences::ValueSource;
-
-/// `pg_attrdef` in `pg_class`.
-const PG_ATTRDEF_OID: u32 = 2604;
-/// `pg_rewrite` in `pg_class`.
-const PG_REWRITE_OID: u32 = 2618;
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
     schema: PG_CATALOG,

@@ -7,7 +7,8 @@ use onrush::{Database, Table, Value};
 use onrush_query::{Client, QueryError, SystemFunction, write_array};
 
 use super::kinds::{BOOL, INT8, TEXT, TEXTS, TIMESTAMP};
-use super::{indexes, names, text_functions};
+use super::names::{self, Naming};
+use super::{indexes, text_functions};
 use crate::execute::seen_by;
 use crate::schemas;
 use crate::seen::Seen;
@@ -219,12 +220,8 @@ fn of_tables(database: &Database) -> Vec<SystemFunction> {
 
 /// The name by which a client sees a table, or one of its indexes.
 fn seen_name(seen: &Seen, client: &Client, table: &onrush::Table, index: Option<String>) -> String {
-    let (schema, name) = schemas::parts(table.name());
-    let own = index.unwrap_or_else(|| name.to_owned());
-    match names::is_visible(seen, &client.schemas(), table) {
-        true => names::quoted(&own),
-        false => format!("{}.{}", names::quoted(schema), names::quoted(&own)),
-    }
+    let naming = Naming::of(seen, client);
+    index.map_or_else(|| naming.relation(table), |index| naming.beside(table, &index))
 }
 
 pub(super) fn number(given: &[Value<'_>], at: usize) -> Option<i64> {

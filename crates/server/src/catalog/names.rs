@@ -21,6 +21,10 @@ pub(super) const PG_CATALOG_OID: u32 = 11;
 pub(super) const PG_CLASS_OID: u32 = 1259;
 /// `pg_type` in it.
 pub(super) const PG_TYPE_OID: u32 = 1247;
+/// `pg_attrdef` in `pg_class`.
+pub(super) const PG_ATTRDEF_OID: u32 = 2604;
+/// `pg_rewrite` in `pg_class`.
+pub(super) const PG_REWRITE_OID: u32 = 2618;
 /// `pg_namespace` in `pg_class`.
 pub(super) const PG_NAMESPACE_OID: u32 = 2615;
 /// `pg_constraint` in it.
@@ -100,7 +104,7 @@ const CATALOGUE: [(&str, u32); 47] = [
     ("pg_am", 2601),
     ("pg_amop", 2602),
     ("pg_amproc", 2603),
-    ("pg_attrdef", 2604),
+    ("pg_attrdef", PG_ATTRDEF_OID),
     ("pg_cast", 2605),
     ("pg_constraint", PG_CONSTRAINT_OID),
     ("pg_conversion", 2607),
@@ -112,7 +116,7 @@ const CATALOGUE: [(&str, u32); 47] = [
     ("pg_namespace", PG_NAMESPACE_OID),
     ("pg_opclass", 2616),
     ("pg_operator", 2617),
-    ("pg_rewrite", 2618),
+    ("pg_rewrite", PG_REWRITE_OID),
     ("pg_trigger", 2620),
     ("pg_opfamily", 2753),
     ("pg_largeobject_metadata", 2995),
@@ -213,7 +217,12 @@ impl Naming<'_> {
     }
 
     pub(super) fn relation(&self, table: &Table) -> String {
-        let (schema, own) = schemas::parts(table.name());
+        self.beside(table, schemas::own_name(table.name()))
+    }
+
+    /// What stands in the schema of a table and is found with it: the table, or an index of it.
+    pub(super) fn beside(&self, table: &Table, own: &str) -> String {
+        let (schema, _) = schemas::parts(table.name());
         match is_visible(self.seen, &self.path, table) {
             true => quoted(own),
             false => format!("{}.{}", quoted(schema), quoted(own)),

@@ -29,18 +29,11 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::tokenizer::Tokenizer;
-
     #[test]
     fn casts_to_intervals_are_taken_out_of_frames() {
         let text =
             "range between '1 y'::interval preceding and '2'::interval following, '3'::interval";
-        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-        let mut tokens = tokens.expect("tokens");
-        let all = 0..tokens.len();
-        super::spell(&mut tokens, all);
-        let spelled: String = tokens.iter().map(|token| token.token.to_string()).collect();
+        let spelled = crate::sql::rewrite::spelled(text, super::spell);
         assert_eq!(spelled, "range between '1 y' preceding and '2' following, '3'::interval");
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::rewrite::{keyword, word};
+use super::rewrite::keyword;
 
 /// Takes ONLY out of FROM, JOIN, USING, INTO and UPDATE.
 pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
@@ -24,7 +24,9 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
                         | Keyword::UPDATE
                 )
             );
-        names_tables && word(only) == "only" && matches!(table.token, Token::Word(_))
+        names_tables
+            && keyword(only) == Some(Keyword::ONLY)
+            && matches!(table.token, Token::Word(_))
     };
     let taken: Vec<usize> = words.windows(3).filter(is_taken).map(|three| three[1]).collect();
     for at in taken.into_iter().rev() {
@@ -34,9 +36,6 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::tokenizer::Tokenizer;
-
     #[test]
     fn it_is_taken_out_where_tables_are_named() {
         for (text, expected) in [
@@ -47,11 +46,7 @@ mod tests {
             ("SELECT a FROM t FETCH FIRST 2 ROWS ONLY", "SELECT a FROM t FETCH FIRST 2 ROWS ONLY"),
             ("SELECT a FROM \"only\" t", "SELECT a FROM \"only\" t"),
         ] {
-            let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-            let mut tokens = tokens.expect("tokens");
-            let all = 0..tokens.len();
-            super::spell(&mut tokens, all);
-            let spelled: String = tokens.iter().map(|token| token.token.to_string()).collect();
+            let spelled = crate::sql::rewrite::spelled(text, super::spell);
             assert_eq!(spelled, expected);
         }
     }

@@ -15,7 +15,7 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
     let mut found = Vec::new();
     for seven in words.windows(7) {
         let at = |place: usize| &tokens[seven[place]];
-        let is_operator = word(at(0)) == "operator"
+        let is_operator = keyword(at(0)) == Some(Keyword::OPERATOR)
             && at(1).token == Token::LParen
             && word(at(2)) == "pg_catalog"
             && at(3).token == Token::Period
@@ -33,18 +33,11 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::tokenizer::Tokenizer;
-
     #[test]
     fn an_operator_in_front_of_any_is_written_by_itself() {
         let text = "a OPERATOR(pg_catalog.=) ANY (b) AND c OPERATOR(pg_catalog.~) d OR \
                     e operator ( pg_catalog.<> ) all (f)";
-        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-        let mut tokens = tokens.expect("tokens");
-        let all = 0..tokens.len();
-        super::spell(&mut tokens, all);
-        let spelled: String = tokens.iter().map(|token| token.token.to_string()).collect();
+        let spelled = crate::sql::rewrite::spelled(text, super::spell);
         assert_eq!(spelled, "a = ANY (b) AND c OPERATOR(pg_catalog.~) d OR e <> all (f)");
     }
 }

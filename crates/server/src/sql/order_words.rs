@@ -28,17 +28,10 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::tokenizer::Tokenizer;
-
     #[test]
     fn an_operator_becomes_a_word() {
         let text = "SELECT * FROM a JOIN b USING (x) ORDER BY x USING >, y using < LIMIT 1";
-        let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-        let mut tokens = tokens.expect("tokens");
-        let all = 0..tokens.len();
-        super::spell(&mut tokens, all);
-        let spelled: String = tokens.iter().map(|token| token.token.to_string()).collect();
+        let spelled = crate::sql::rewrite::spelled(text, super::spell);
         assert_eq!(spelled, "SELECT * FROM a JOIN b USING (x) ORDER BY x DESC , y ASC  LIMIT 1");
     }
 }

@@ -8,6 +8,7 @@
 
 use sqlparser::tokenizer::Token;
 
+use super::constraints::identifier;
 use super::role::RoleName;
 use super::{Planner, enum_type, no_schema, plan};
 use crate::error::{Result, SqlError, state};
@@ -111,14 +112,6 @@ fn roles(words: &[&Token]) -> Option<Vec<RoleName>> {
         _ => None,
     };
     words.split(|word| **word == Token::Comma).map(one).collect()
-}
-
-fn identifier(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(name) if name.quote_style.is_some() => Some(name.value.clone()),
-        Token::Word(name) => Some(name.value.to_lowercase()),
-        _ => None,
-    }
 }
 
 /// Plans it.

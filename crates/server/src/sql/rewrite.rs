@@ -403,6 +403,20 @@ pub(super) fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
+/// A text with its words spelled otherwise, for the tests of those who do that.
+#[cfg(test)]
+pub(super) fn spelled(
+    text: &str,
+    spell: impl FnOnce(&mut Vec<TokenWithSpan>, Range<usize>),
+) -> String {
+    let dialect = sqlparser::dialect::PostgreSqlDialect {};
+    let tokens = sqlparser::tokenizer::Tokenizer::new(&dialect, text).tokenize_with_location();
+    let mut tokens = tokens.expect("tokens");
+    let all = 0..tokens.len();
+    spell(&mut tokens, all);
+    tokens.iter().map(|token| token.token.to_string()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@
 use onrush::{Indexed, IndexedColumn};
 use sqlparser::tokenizer::Token;
 
+use super::constraints::identifier;
 use super::{Planner, no_schema, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::DATABASE;
@@ -275,14 +276,6 @@ fn parts<'w, 't>(words: &'w [&'t Token]) -> Vec<&'w [&'t Token]> {
             depth == 0 && **word == Token::Comma
         })
         .collect()
-}
-
-fn identifier(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(name) if name.quote_style.is_some() => Some(name.value.clone()),
-        Token::Word(name) => Some(name.value.to_lowercase()),
-        _ => None,
-    }
 }
 
 fn lower(words: &[&Token]) -> Vec<String> {

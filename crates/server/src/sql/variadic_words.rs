@@ -42,9 +42,6 @@ fn end_of_argument(tokens: &[TokenWithSpan]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::tokenizer::Tokenizer;
-
     #[test]
     fn the_last_argument_becomes_a_call() {
         for (text, expected) in [
@@ -52,11 +49,7 @@ mod tests {
             ("f(1, VARIADIC array[1, g(2)])", "f(1, VARIADIC( array[1, g(2)]))"),
             ("f(variadic '{}'::int[]) = ''", "f(variadic( '{}'::int[])) = ''"),
         ] {
-            let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-            let mut tokens = tokens.expect("tokens");
-            let all = 0..tokens.len();
-            super::spell(&mut tokens, all);
-            let spelled: String = tokens.iter().map(|token| token.token.to_string()).collect();
+            let spelled = crate::sql::rewrite::spelled(text, super::spell);
             assert_eq!(spelled, expected);
         }
     }
