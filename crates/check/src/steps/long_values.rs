@@ -6,7 +6,7 @@
 //!
 //! Memory: some 50 bytes for each key of these tables that the log has changed since the checkpoint.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use onrush_lsn::Lsn;
@@ -86,7 +86,8 @@ fn read_rows(
     let threads = dop.min(pieces.len()).max(1);
     let mut checkers: Vec<ImageChecker<'_>> = (0..threads).map(|_| checker()).collect();
     pieces::check_all(&mut checkers, &pieces, &Pieces::any(&pieces));
-    let stocks = Stocks { store, catalogue, batch: &batch, physical_only: false };
+    let statuses = Some(statuses);
+    let stocks = Stocks { store, catalogue, batch: &batch, physical_only: false, statuses };
     stocks.check(dop, &Mutex::new(owners), &mut Tally::new(catalogue));
 }
 
@@ -151,6 +152,8 @@ type Changes = HashMap<(u32, u128), Sum>;
 struct FromLog<'a> {
     statuses: &'a LargeStatuses,
     kinds: HashMap<u32, Kind>,
+    /// Objects that large transactions have made, until a commit makes them a table's.
+    private: HashSet<u32>,
     names: HashMap<u32, String>,
     changes: Changes,
     /// The row of a piece at hand.
@@ -162,11 +165,12 @@ impl<'a> FromLog<'a> {
         let mut from_log = FromLog {
             statuses,
             kinds: HashMap::new(),
+            private: catalogue.large.private.iter().copied().collect(),
             names: HashMap::new(),
             changes: Changes::new(),
             row_bytes: Vec::new(),
         };
-        for table in catalogue.tables.iter().filter(|table| !catalogue.is_private(table)) {
+        for table in &catalogue.tables {
             if let Some(plan) = &table.plan {
                 from_log.define(table.root.object, table.root.id, plan);
             }
@@ -205,6 +209,14 @@ impl<'a> FromLog<'a> {
         match *record {
             Record::Row(row) => self.row(&row),
             Record::CreateTable { object, definition } => {
+                self.private.remove(&object);
+                if let Some(plan) = plan(definition) {
+                    self.define(object, object, &plan);
+                }
+            }
+            // Its rows come before what makes it a table's.
+            Record::PrivateObject { object, definition } => {
+                self.private.insert(object);
                 if let Some(plan) = plan(definition) {
                     self.define(object, object, &plan);
                 }
@@ -216,6 +228,7 @@ impl<'a> FromLog<'a> {
             }
             Record::DropTable { object } => drop(self.kinds.remove(&object)),
             Record::TruncateTable { object, new_object } => {
+                self.private.remove(&new_object);
                 if let Some(kind) = self.kinds.remove(&object) {
                     self.kinds.insert(new_object, kind);
                 }
@@ -225,7 +238,8 @@ impl<'a> FromLog<'a> {
     }
 
     fn into_values(self) -> Values {
-        let FromLog { kinds, names, changes, .. } = self;
+        let FromLog { mut kinds, private, names, changes, .. } = self;
+        kinds.retain(|object, _| !private.contains(object));
         let mut sums = HashMap::new();
         for ((object, _), sum) in &changes {
             if let Some(kind) = kinds.get(object) {
