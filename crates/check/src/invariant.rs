@@ -160,7 +160,7 @@ invariants! {
         "every value is one that its column can hold",
         "restore a backup, or write the named row anew";
     EntryHolder = 607, Damage,
-        "removals stand in fragments only, and intents in none of a run's images",
+        "removals stand in fragments only",
         "restore a backup, and report this as a bug: the bytes are as they were written";
     LongValuesWhole = 608, Damage,
         "every long value that a row points to has all its pieces, and every piece belongs to one",
@@ -218,7 +218,8 @@ invariants! {
           the checkpoint needs (E)",
         "restore a backup, and report this as a bug: rows in the named range may be missing or old";
     RunAddsUp = 1003, Damage,
-        "the head of a run says how many entries its images have, of how many bytes, and up to which LSN",
+        "the head of a run says how many entries its images have, of how many bytes, up to which LSN, and whose \
+          intents",
         "restore a backup, and report this as a bug: rows in the named range may be missing";
     RunKnowsKeys = 1004, Damage,
         "the filter of a base misses no key, and a fragment has the hash of each in its place",

@@ -273,7 +273,8 @@ fn check_batch(
     };
     pieces::check_all(&mut checkers, &pieces, &left);
     checkers.iter().for_each(|checker| tally.add(&checker.tally));
-    let stocks = Stocks { store, catalogue, batch: &batch, physical_only: options.physical_only };
+    let physical_only = options.physical_only;
+    let stocks = Stocks { store, catalogue, batch: &batch, physical_only, statuses };
     stocks.check(dop, &Mutex::new(owners), tally);
 }
 

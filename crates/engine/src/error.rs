@@ -359,16 +359,6 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
-    /// A large transaction writes to a key range that has a stock (`docs/past-memory.md`). Your input.
-    #[error(
-        "the transaction has more changes than memory keeps for it, and {table} has key ranges with a stock on the \
-         disk, to which such a transaction cannot write; commit fewer rows at a time, or raise \
-         large_transaction_bytes"
-    )]
-    LargeTransactionPastMemory {
-        /// The table.
-        table: String,
-    },
     /// Too little memory for leaves for what is going on at once.
     #[error(
         "all {frames} frames of the memory for leaves are in use by unfinished work; \

@@ -51,12 +51,6 @@ pub enum PastMemory {
     Always,
 }
 
-impl Default for PastMemory {
-    fn default() -> PastMemory {
-        if cfg!(feature = "past-memory-always") { PastMemory::Always } else { PastMemory::Off }
-    }
-}
-
 /// Who does the work that no session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Background {
@@ -190,7 +184,7 @@ impl Default for Options {
             elide_defaults: true,
             key_reserve: 1 << 20,
             background: Background::Threads,
-            past_memory: PastMemory::default(),
+            past_memory: PastMemory::Auto,
         }
     }
 }

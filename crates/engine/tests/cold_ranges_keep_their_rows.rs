@@ -8,8 +8,8 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use common::rows_of;
 use common::{Fixture, Random, all_rows, assert_same_rows, delayed_session, note, noted, notes};
-use common::{refused, rows_of};
 use onrush::{
     Background, Database, Direction, Error, Options, PastMemory, Row, ScanOptions, Session, Table,
     Value,
@@ -180,22 +180,6 @@ fn a_snapshot_sees_what_was_there_before_flushes_and_compactions() {
     let seen: Vec<Row> =
         snapshot.scan(&table, &ScanOptions::default()).unwrap().map(|row| row.unwrap()).collect();
     assert_same_rows(&seen, &rows(&before), "the snapshot");
-}
-
-#[test]
-fn a_transaction_too_large_for_memory_is_refused_by_name() {
-    let mut fixture = fixture(PastMemory::Always);
-    fixture.options.large_transaction_bytes = 64 << 10;
-    let (db, table, model) = filled(&fixture, &mut Random(6), 5000);
-    let mut session = db.session().unwrap();
-    let mut transaction = session.begin().unwrap();
-    let text = "x".repeat(200);
-    let refusal = (0..2000).map(|id| transaction.insert(&table, &note(100_000 + id, &text)));
-    let refusal = refusal.collect::<Result<Vec<()>, Error>>();
-    let error = refused(refusal, &["notes", "large_transaction_bytes"]);
-    assert!(matches!(error, Error::LargeTransactionPastMemory { .. }));
-    transaction.rollback();
-    assert_same_rows(&all_rows(&mut session, &table), &rows(&model), "after the rollback");
 }
 
 #[test]

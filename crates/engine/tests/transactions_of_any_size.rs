@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::{Fixture, all_rows, note, noted, notes, refused};
 use onrush::{
-    ColumnDefinition, DataType, Database, Error, OnlineOptions, Row, ScanOptions, Session, Table,
-    TableDefinition, Transaction,
+    ColumnDefinition, DataType, Database, Error, OnlineOptions, PastMemory, Row, ScanOptions,
+    Session, Table, TableDefinition, Transaction,
 };
 use onrush_check::Progress;
 use onrush_files::MemoryDisk;
@@ -56,13 +56,45 @@ fn check(db: &Database) {
     assert_eq!(report.findings, []);
 }
 
-fn small() -> Fixture {
-    Fixture::in_memory().with_little_memory()
+/// Each test is made with all rows in leaves, and with all of them in ranges that have a stock.
+macro_rules! in_leaves_and_in_ranges {
+    ($($test:ident)*) => {
+        mod in_leaves {
+            $(#[test] fn $test() { super::$test(super::with_little_memory(super::PastMemory::Off)); })*
+        }
+
+        mod in_ranges {
+            $(#[test] fn $test() { super::$test(super::with_little_memory(super::PastMemory::Always)); })*
+        }
+    };
 }
 
-#[test]
-fn a_transaction_twenty_times_the_ring_commits_whole_and_is_seen_by_nobody_before() {
-    let fixture = small();
+in_leaves_and_in_ranges! {
+    a_transaction_twenty_times_the_ring_commits_whole_and_is_seen_by_nobody_before
+    updates_and_deletes_of_many_rows_are_atomic_to_a_snapshot
+    one_that_is_rolled_back_leaves_nothing_and_its_keys_are_free
+    what_it_has_inserted_it_changes_again_and_again
+    statistics_and_prometheus_tell_of_those_that_are_open
+    whoever_meets_a_row_of_an_open_large_transaction_is_refused_and_goes_on
+    the_first_to_commit_wins_over_a_large_transaction
+    it_goes_back_to_savepoints_in_front_of_its_pieces_and_between_them
+    a_view_of_its_own_does_not_see_what_it_changes_later
+    a_batch_larger_than_a_record_is_whole
+    a_table_that_it_has_spilled_rows_of_cannot_be_defined_in_it
+    after_a_crash_it_is_there_as_a_whole_or_not_at_all
+    a_table_is_made_or_emptied_and_filled_by_one_transaction
+    after_a_crash_a_table_that_was_made_or_emptied_has_all_its_rows_or_is_as_before
+}
+
+fn with_little_memory(past_memory: PastMemory) -> Fixture {
+    let mut fixture = Fixture::in_memory().with_little_memory();
+    fixture.options.past_memory = past_memory;
+    fixture
+}
+
+fn a_transaction_twenty_times_the_ring_commits_whole_and_is_seen_by_nobody_before(
+    fixture: Fixture,
+) {
     let (db, table) = fixture.create_with(notes());
     let (mut one, mut two) = (db.session().unwrap(), db.session().unwrap());
     let mut transaction = one.begin().unwrap();
@@ -83,9 +115,7 @@ fn a_transaction_twenty_times_the_ring_commits_whole_and_is_seen_by_nobody_befor
     assert_eq!(count(&mut session, &table), MANY as usize);
 }
 
-#[test]
-fn updates_and_deletes_of_many_rows_are_atomic_to_a_snapshot() {
-    let fixture = small();
+fn updates_and_deletes_of_many_rows_are_atomic_to_a_snapshot(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let (mut one, mut two) = (db.session().unwrap(), db.session().unwrap());
     fill(&mut one, &table, 0..MANY);
@@ -119,9 +149,32 @@ fn updates_and_deletes_of_many_rows_are_atomic_to_a_snapshot() {
     check(&fixture.open());
 }
 
-#[test]
-fn one_that_is_rolled_back_leaves_nothing_and_its_keys_are_free() {
-    let fixture = small();
+fn what_it_has_inserted_it_changes_again_and_again(fixture: Fixture) {
+    let (db, table) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    let before = session.snapshot().unwrap();
+    let mut transaction = session.begin().unwrap();
+    insert(&mut transaction, &table, 0..MANY / 2);
+    for tag in ["once", "twice"] {
+        for id in 0..MANY / 2 {
+            let new = text(id, tag);
+            transaction.update(&table, &[id.into()], &[("note", new.as_str().into())]).unwrap();
+        }
+        db.checkpoint().unwrap();
+    }
+    transaction.commit().unwrap();
+    assert_eq!(before.scan(&table, &ScanOptions::default()).unwrap().count(), 0);
+    assert_eq!(tags(&mut session, &table), ["twice"]);
+    drop((before, session));
+    check(&db);
+    db.close().unwrap();
+    let db = fixture.open();
+    let (mut session, table) = (db.session().unwrap(), db.table("notes").unwrap());
+    let found = (count(&mut session, &table), tags(&mut session, &table));
+    assert_eq!(found, ((MANY / 2) as usize, vec!["twice".to_owned()]));
+}
+
+fn one_that_is_rolled_back_leaves_nothing_and_its_keys_are_free(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     fill(&mut session, &table, 0..MANY / 2);
@@ -146,9 +199,8 @@ fn one_that_is_rolled_back_leaves_nothing_and_its_keys_are_free() {
     check(&fixture.open());
 }
 
-#[test]
-fn statistics_and_prometheus_tell_of_those_that_are_open() {
-    let (db, table) = small().create_with(notes());
+fn statistics_and_prometheus_tell_of_those_that_are_open(fixture: Fixture) {
+    let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     let told = |open: &str| {
         let page = db.statistics().to_prometheus();
@@ -164,9 +216,7 @@ fn statistics_and_prometheus_tell_of_those_that_are_open() {
     told("0");
 }
 
-#[test]
-fn whoever_meets_a_row_of_an_open_large_transaction_is_refused_and_goes_on() {
-    let fixture = small();
+fn whoever_meets_a_row_of_an_open_large_transaction_is_refused_and_goes_on(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let (mut one, mut two, mut three) =
         (db.session().unwrap(), db.session().unwrap(), db.session().unwrap());
@@ -193,9 +243,7 @@ fn whoever_meets_a_row_of_an_open_large_transaction_is_refused_and_goes_on() {
     assert_eq!(count(&mut three, &table), MANY as usize - 1);
 }
 
-#[test]
-fn the_first_to_commit_wins_over_a_large_transaction() {
-    let fixture = small();
+fn the_first_to_commit_wins_over_a_large_transaction(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let (mut one, mut two) = (db.session().unwrap(), db.session().unwrap());
     fill(&mut one, &table, 0..MANY);
@@ -207,9 +255,7 @@ fn the_first_to_commit_wins_over_a_large_transaction() {
     assert_eq!(count(&mut two, &table), MANY as usize);
 }
 
-#[test]
-fn it_goes_back_to_savepoints_in_front_of_its_pieces_and_between_them() {
-    let fixture = small();
+fn it_goes_back_to_savepoints_in_front_of_its_pieces_and_between_them(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     fill(&mut session, &table, 0..MANY);
@@ -261,9 +307,7 @@ fn it_goes_back_to_savepoints_in_front_of_its_pieces_and_between_them() {
     check(&fixture.open());
 }
 
-#[test]
-fn a_view_of_its_own_does_not_see_what_it_changes_later() {
-    let fixture = small();
+fn a_view_of_its_own_does_not_see_what_it_changes_later(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     fill(&mut session, &table, 0..MANY);
@@ -293,9 +337,7 @@ fn a_view_of_its_own_does_not_see_what_it_changes_later() {
     assert_eq!(tags(&mut session, &table), ["old"]);
 }
 
-#[test]
-fn a_batch_larger_than_a_record_is_whole() {
-    let fixture = small();
+fn a_batch_larger_than_a_record_is_whole(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     let rows: Vec<Row> = (0..MANY).map(|id| noted(id, &text(id, "new"))).collect();
@@ -306,9 +348,7 @@ fn a_batch_larger_than_a_record_is_whole() {
     assert_eq!(count(&mut session, &table), MANY as usize);
 }
 
-#[test]
-fn a_table_that_it_has_spilled_rows_of_cannot_be_defined_in_it() {
-    let fixture = small();
+fn a_table_that_it_has_spilled_rows_of_cannot_be_defined_in_it(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     let mut transaction = session.begin().unwrap();
@@ -340,13 +380,13 @@ fn crash(
     Database::open_on(crashed, fixture.path(), fixture.options.clone()).unwrap()
 }
 
-#[test]
-fn after_a_crash_it_is_there_as_a_whole_or_not_at_all() {
+fn after_a_crash_it_is_there_as_a_whole_or_not_at_all(fixture: Fixture) {
     for (commits, checkpoints) in
         [(false, 0), (true, 0), (false, 1), (true, 1), (true, 2), (true, 3)]
     {
         let disk = MemoryDisk::new();
-        let fixture = Fixture::on(Arc::new(disk.clone())).with_little_memory();
+        let options = fixture.options.clone();
+        let fixture = Fixture { options, ..Fixture::on(Arc::new(disk.clone())) };
         let (db, table) = fixture.create_with(notes());
         let mut session = db.session().unwrap();
         fill(&mut session, &table, 0..MANY);
@@ -372,9 +412,7 @@ fn after_a_crash_it_is_there_as_a_whole_or_not_at_all() {
     }
 }
 
-#[test]
-fn a_table_is_made_or_emptied_and_filled_by_one_transaction() {
-    let fixture = small();
+fn a_table_is_made_or_emptied_and_filled_by_one_transaction(fixture: Fixture) {
     let (db, table) = fixture.create_with(notes());
     let (mut session, mut other) = (db.session().unwrap(), db.session().unwrap());
     fill(&mut session, &table, 0..10);
@@ -429,12 +467,14 @@ fn named(name: &str) -> TableDefinition {
     TableDefinition::builder(name).column(id).column(note).primary_key(["id"]).build().unwrap()
 }
 
-#[test]
-fn after_a_crash_a_table_that_was_made_or_emptied_has_all_its_rows_or_is_as_before() {
+fn after_a_crash_a_table_that_was_made_or_emptied_has_all_its_rows_or_is_as_before(
+    fixture: Fixture,
+) {
     for checkpoint_at in [None, Some(MANY / 4), Some(MANY - 1)] {
         for (commits, checkpoints) in [(false, 0), (true, 0), (true, 1), (true, 2)] {
             let disk = MemoryDisk::new();
-            let fixture = Fixture::on(Arc::new(disk.clone())).with_little_memory();
+            let options = fixture.options.clone();
+            let fixture = Fixture { options, ..Fixture::on(Arc::new(disk.clone())) };
             let (db, table) = fixture.create_with(notes());
             let mut session = db.session().unwrap();
             fill(&mut session, &table, 0..10);

@@ -160,6 +160,12 @@ faults! {
     FlushLsnTooHigh,
     /// Of a key in two runs that of the older one counts.
     OlderRunWins,
+    /// An outcome is forgotten while a stock has intents of its transaction.
+    StocksNotSwept,
+    /// What a large transaction has taken back shows through from the stock.
+    TakenBackShowsThrough,
+    /// What a large transaction has taken back hides, once redone, the row of the stock.
+    RedoneTakeBackHides,
     /// A compaction leaves the newest fragment out.
     CompactionLacksFragment,
     /// A range is divided without a cut of the leaf across.

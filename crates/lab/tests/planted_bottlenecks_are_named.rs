@@ -93,7 +93,7 @@ fn a_narrow_window_of_delayed_commits_is_the_bound() {
 fn leaves_that_must_be_read_again_are_bound_by_memory_and_the_reads_are_the_evidence() {
     let case = case(
         "sessions = 4\npreload_rows = 40000\nrows = 4000\ndurability = \"delayed\"\n\
-         key = \"uuid-v4\"\ncache_bytes = \"2MiB\"",
+         key = \"uuid-v4\"\ncache_bytes = \"2MiB\"\npast_memory = \"off\"",
     );
     assert_verdict(&case, "Bound by memory for leaves");
     assert!(waited_s(&case, "PAGEIOLATCH_EX") > 0.0);

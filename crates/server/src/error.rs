@@ -395,9 +395,7 @@ impl From<Error> for SqlError {
             Error::LockTimeout { .. } => state::LOCK_NOT_AVAILABLE,
             Error::Interrupted => state::QUERY_CANCELED,
             Error::BadOption { .. } => state::INVALID_PARAMETER_VALUE,
-            Error::TransactionTooLarge { .. } | Error::LargeTransactionPastMemory { .. } => {
-                state::LIMIT_EXCEEDED
-            }
+            Error::TransactionTooLarge { .. } => state::LIMIT_EXCEEDED,
             Error::DefinedTooLate { .. } => state::FEATURE_NOT_SUPPORTED,
             // A view of a transaction that is read after its end.
             Error::TransactionEnded => state::NO_ACTIVE_TRANSACTION,

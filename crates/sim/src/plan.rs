@@ -208,9 +208,8 @@ impl Plan {
         } else {
             options
         };
-        // A stock has no intents of large transactions.
         let mut ranges = Random::for_part(seed, RANGES_PART);
-        let options = if ranges.chance(1, 6) && options.large_transaction_bytes > 3000 {
+        let options = if ranges.chance(1, 6) {
             let past_memory = [PastMemory::Always, PastMemory::Auto][ranges.below(2) as usize];
             // The ring bounds the memory for a transaction's changes.
             let (log_ring_bytes, log_capacity_bytes) = (4 << 20, 16 << 20);

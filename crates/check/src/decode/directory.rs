@@ -32,6 +32,11 @@ pub(crate) struct Committed {
 }
 
 impl Large {
+    /// Whether the transaction was committed below this LSN, as far as the directory tells.
+    pub(crate) fn has_committed(&self, id: u64, below: Lsn) -> bool {
+        self.committed.iter().any(|own| own.id == id && own.lsn < below)
+    }
+
     /// Nothing follows as long as there was none.
     fn read(input: &mut Input<'_>) -> Option<Large> {
         if input.is_empty() {

@@ -8,6 +8,8 @@ use super::is_zero;
 use super::slot::SlotNumber;
 
 const MAGIC: [u8; 4] = *b"ONRR";
+/// Beside the kind: numbers of large transactions follow.
+const HAS_INTENTS: u8 = 0x80;
 /// Fingerprints are packed; so many zeros follow them, so that four bytes can be read at each of them.
 const FILTER_ZEROS: usize = 3;
 
@@ -30,6 +32,8 @@ pub(crate) struct RunHead {
     pub(crate) entries: u64,
     /// Bytes of all entries.
     pub(crate) entry_bytes: u64,
+    /// Numbers of the large transactions whose intents the run has, ascending.
+    pub(crate) owners: Vec<u64>,
     pub(crate) images: Vec<RunImage>,
     keys: Keys,
 }
@@ -59,7 +63,9 @@ impl RunHead {
         if input.array().ok_or(SHORT)? != MAGIC {
             return Err("bytes that are no head of a run");
         }
-        let kind = match input.u8().ok_or(SHORT)? {
+        let kind = input.u8().ok_or(SHORT)?;
+        let has_intents = kind & HAS_INTENTS != 0;
+        let kind = match kind & !HAS_INTENTS {
             1 => RunKind::Base,
             2 => RunKind::Fragment,
             _ => return Err("a run that is neither a base nor a fragment"),
@@ -68,6 +74,7 @@ impl RunHead {
         let newest = Lsn(input.u64().ok_or(SHORT)?);
         let entries = input.varint().ok_or(SHORT)?;
         let entry_bytes = input.varint().ok_or(SHORT)?;
+        let owners = if has_intents { read_owners(&mut input)? } else { Vec::new() };
         let count = input.varint().ok_or(SHORT)?;
         // As of leaves: an image takes 13 bytes at least.
         let most = bytes.len() / 13;
@@ -99,7 +106,7 @@ impl RunHead {
             }
             RunKind::Fragment => Keys::Hashes(input.at()),
         };
-        Ok(RunHead { kind, object, newest, entries, entry_bytes, images, keys, bytes })
+        Ok(RunHead { kind, object, newest, entries, entry_bytes, owners, images, keys, bytes })
     }
 
     /// The low fence of an image.
@@ -120,6 +127,16 @@ impl RunHead {
                 own.is_some_and(|own| u64::from(u32::from_le_bytes(*own)) == hash >> 32)
             }
         }
+    }
+}
+
+fn read_owners(input: &mut Input<'_>) -> Result<Vec<u64>, &'static str> {
+    const SHORT: &str = "the head ends too early";
+    let count = input.varint().ok_or(SHORT)?;
+    let owners = (0..count).map(|_| input.varint().ok_or(SHORT)).collect::<Result<Vec<_>, _>>()?;
+    match count > 0 && owners.is_sorted_by(|a, b| a < b) {
+        true => Ok(owners),
+        false => Err("the numbers of large transactions do not ascend"),
     }
 }
 
@@ -227,6 +244,16 @@ mod tests {
             (10..100).contains(&known),
             "one of 256 has the fingerprint 0, not {known} of 10,000"
         );
+    }
+
+    #[test]
+    fn the_head_of_a_run_with_intents_says_whose_they_are() {
+        let mut bytes = head(1, 3, &filter());
+        bytes[4] |= HAS_INTENTS;
+        bytes.splice(19..19, [2, 5, 7]);
+        assert_eq!(RunHead::read(bytes.clone()).unwrap().owners, [5, 7]);
+        bytes[21] = 5;
+        assert!(RunHead::read(bytes).is_err());
     }
 
     #[test]

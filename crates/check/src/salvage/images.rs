@@ -16,7 +16,7 @@ use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{self, Batch, Holding, Named, NamedStock, range_words};
 use crate::steps::images::{ImageChecker, Tally};
 use crate::steps::large::LargeStatuses;
-use crate::steps::merge::Merge;
+use crate::steps::merge::{IntentMeanings, Merge};
 use crate::steps::owners::Owners;
 use crate::steps::runs::RangeWork;
 use crate::store::Store;
@@ -109,15 +109,18 @@ impl<'a> Images<'a> {
     ) -> Result<(), T::Error> {
         let (stock, range) = batch.stock(named);
         let work = RangeWork::new(self.store, self.catalogue, range, false, true);
-        let mut merge = Merge::new(work.open(&Mutex::new(&mut self.owners), stock));
-        while let Some(entry) = merge.next() {
+        let (store, catalogue, statuses) = (self.store, self.catalogue, Some(self.statuses));
+        let object = catalogue.tables[range.table].root.object;
+        let intents = IntentMeanings { store, catalogue, statuses, object };
+        let mut merge = Merge::new(work.open(&Mutex::new(&mut self.owners), stock), intents);
+        while let Some(entry) = merge.next(|key| work.has(key)) {
             if !work.has(entry.key) {
                 continue;
             }
             if entry.lsn().is_some_and(|lsn| lsn >= self.end) {
                 self.newer.insert((table, entry.key.into()));
             }
-            if entry.is_removal() {
+            if entry.is_removal() || entry.intent().is_some_and(|intent| intent.removes) {
                 continue;
             }
             wanted.tables[table].note_numbers(entry.key, entry.value);

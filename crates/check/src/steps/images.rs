@@ -173,9 +173,8 @@ impl ImageChecker<'_> {
         }
         let tally = &mut self.tally.tables[leaf.table];
         let is_whole = image.fences == Some((leaf.low, leaf.high));
-        let large = &self.catalogue.large.committed;
         let begin = self.store.superblock.start.lsn;
-        let is_committed = |id| large.iter().any(|own| own.id == id && own.lsn < begin);
+        let is_committed = |id| self.catalogue.large.has_committed(id, begin);
         let counted = match is_whole {
             true if !rows::has_intents(image) => {
                 Counted { rows: u64::from(image.count), undecided: 0 }

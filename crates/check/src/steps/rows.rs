@@ -23,11 +23,11 @@ pub(crate) struct Fault<'b> {
 /// What the images are of: not all may have the same kinds of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
-    /// Rows, and intents of large transactions.
+    /// Rows and intents of large transactions.
     Leaf,
-    /// Rows.
+    /// The same.
     Base,
-    /// Rows and removals.
+    /// The same, and removals.
     Fragment,
 }
 
@@ -47,18 +47,14 @@ impl Limits<'_> {
     /// What is wrong with the stamp of an entry.
     fn stamp_fault(&self, entry: &Entry<'_>) -> Option<(Invariant, String)> {
         let Limits { holder, end, next_large, .. } = *self;
-        let misplaced = |found: &str| Some((Invariant::EntryHolder, found.to_owned()));
         if entry.is_removal() && holder != Holder::Fragment {
-            return misplaced("a removal outside of a fragment");
+            return Some((Invariant::EntryHolder, "a removal outside of a fragment".to_owned()));
         }
         let Some(Intent { id, .. }) = entry.intent() else {
             let is_possible = entry.lsn().is_some_and(|lsn| (Lsn::FIRST..end).contains(&lsn));
             let found = || format!("LSN {}, where E is {end}", entry.lsn().unwrap_or_default());
             return (!is_possible).then(|| (Invariant::RowLsn, found()));
         };
-        if holder != Holder::Leaf {
-            return misplaced("an intent in a run");
-        }
         let is_possible = entry.is_of_large() && id > 0 && id < next_large;
         let found = || format!("an intent of transaction {id}, where {next_large} comes next");
         (!is_possible).then(|| (Invariant::RowLsn, found()))

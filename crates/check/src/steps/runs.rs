@@ -12,7 +12,7 @@ use onrush_files::AlignedBuffer;
 use onrush_lsn::Lsn;
 
 use crate::decode::directory::Stock;
-use crate::decode::image::{Entry, entry_offset, take_entry};
+use crate::decode::image::{Entry, Intent, entry_offset, take_entry};
 use crate::decode::run_head::{RunHead, RunImage, RunKind};
 use crate::decode::slot::{BlobAddress, SLOT_BYTES, SlotNumber};
 use crate::finding::Finding;
@@ -201,6 +201,8 @@ struct Seen {
     /// How many keys the head does not know, and the first of them.
     unknown: u64,
     first_unknown: Vec<u8>,
+    /// Intents of transactions that the head does not name.
+    unnamed: u64,
 }
 
 impl<'a> RunReader<'a> {
@@ -335,6 +337,16 @@ impl<'a> RunReader<'a> {
         Some(Entry { stamp: *stamp, key, value })
     }
 
+    /// The intent on the row or removal at hand: the next entry, of the same image. None if that is lost.
+    pub(crate) fn intent_on(&self) -> Option<Intent> {
+        if self.damaged.contains_key(&self.rest.start) {
+            return None;
+        }
+        let mut rest = &self.buffer[self.rest.clone()];
+        let (own, next) = (self.entry()?, take_entry(&mut rest)?);
+        next.intent().filter(|_| next.key == own.key)
+    }
+
     /// Goes on in the next image; false behind the last.
     pub(crate) fn next_image(&mut self) -> bool {
         self.rest = 0..0;
@@ -466,6 +478,11 @@ impl<'a> RunReader<'a> {
         let is_counted = work.table().plan.is_some() && !work.physical_only && self.is_whole;
         let is_other = (seen.entries, seen.bytes, seen.newest)
             != (head.entries, head.entry_bytes, head.newest);
+        if seen.unnamed > 0 {
+            let found =
+                format!("{} intents of transactions that the head does not name", seen.unnamed);
+            work.report(Invariant::RunAddsUp, self.head_slot, found);
+        }
         if is_counted && is_other || seen.newest > head.newest {
             let found = format!(
                 "{} entries of {} bytes up to LSN {}, where the head says {} of {} up to {}",
@@ -509,7 +526,12 @@ impl Seen {
         }
         self.entries += 1;
         self.bytes += bytes;
-        self.newest = self.newest.max(entry.lsn().unwrap_or_default());
+        match entry.intent() {
+            Some(Intent { id, .. }) => {
+                self.unnamed += u64::from(head.owners.binary_search(&id).is_err());
+            }
+            None => self.newest = self.newest.max(entry.lsn().unwrap_or_default()),
+        }
     }
 }
 

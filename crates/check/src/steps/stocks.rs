@@ -4,7 +4,8 @@ use crate::pieces;
 use crate::steps::catalogue::Catalogue;
 use crate::steps::directory::{Batch, NamedStock};
 use crate::steps::images::{TableTally, Tally};
-use crate::steps::merge::Merge;
+use crate::steps::large::LargeStatuses;
+use crate::steps::merge::{IntentMeanings, Merge};
 use crate::steps::runs::{RangeWork, RunReader, SharedOwners};
 use crate::store::Store;
 
@@ -17,6 +18,8 @@ pub(crate) struct Stocks<'a> {
     pub(crate) catalogue: &'a Catalogue,
     pub(crate) batch: &'a Batch,
     pub(crate) physical_only: bool,
+    /// Of directory and log, where rows are handed over.
+    pub(crate) statuses: Option<&'a LargeStatuses>,
 }
 
 /// What was seen of one range.
@@ -47,7 +50,10 @@ impl Stocks<'_> {
                 while run.next_image() {}
             }
         } else {
-            runs = self.merge(&work, runs, &mut tally);
+            let (store, catalogue, statuses) = (self.store, self.catalogue, self.statuses);
+            let object = table.root.object;
+            let merge = Merge::new(runs, IntentMeanings { store, catalogue, statuses, object });
+            runs = self.merge(&work, merge, &mut tally);
         }
         let mut read_bytes = 0;
         for run in &mut runs {
@@ -62,18 +68,16 @@ impl Stocks<'_> {
     fn merge<'r>(
         &self,
         work: &RangeWork<'_>,
-        runs: Vec<RunReader<'r>>,
+        mut merge: Merge<'r>,
         tally: &mut TableTally,
     ) -> Vec<RunReader<'r>> {
         let object = self.catalogue.tables[work.range.table].root.object;
         let mut rows = self.store.companion.wants_rows().then(Rows::default);
-        let mut merge = Merge::new(runs);
-        while let Some(entry) = merge.next() {
-            if entry.is_removal() || !work.has(entry.key) {
+        while let Some(entry) = merge.next(|key| work.has(key)) {
+            let Some(rows) = rows.as_mut().filter(|_| work.has(entry.key)) else { continue };
+            if entry.is_removal() || entry.intent().is_some_and(|intent| intent.removes) {
                 continue;
             }
-            tally.rows += 1;
-            let Some(rows) = &mut rows else { continue };
             rows.add(entry.key, entry.value);
             if rows.bytes.len() >= HANDED_OVER_BYTES {
                 rows.hand_over(self.store, object);
@@ -82,6 +86,8 @@ impl Stocks<'_> {
         if let Some(rows) = &mut rows {
             rows.hand_over(self.store, object);
         }
+        tally.rows += merge.counted.rows;
+        tally.undecided += merge.counted.undecided;
         merge.into_runs()
     }
 }

@@ -15,7 +15,8 @@ use onrush_waits::{LatchClass, Recorder, Wait};
 use super::Store;
 use crate::error::{Error, Result};
 use crate::options::{Background, PastMemory};
-use crate::storage::Range;
+use crate::status::TransactionStatus;
+use crate::storage::{Range, Stock};
 use crate::tree::{LEAVES_OF_A_RANGE_MIN, Neighbours};
 use crate::units::{LeafId, ObjectId};
 
@@ -28,6 +29,8 @@ const FLUSH_WAIT_MAX: Duration = Duration::from_millis(100);
 const RANGE_WAIT_MAX: Duration = Duration::from_millis(100);
 /// How often the threads look when nobody wakes them.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// After flushes that gave no frames back: each writes the rows under intents once more.
+const STUCK_RETRY_AFTER: Duration = Duration::from_millis(50);
 /// After a flush or compaction that found the disk full.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A stock with so many fragments is compacted, however small they are.
@@ -36,6 +39,16 @@ const FRAGMENTS_MAX: usize = 64;
 const SMALL_PART: u64 = 16;
 /// So often a node's reads are counted half.
 const FORGET_EVERY: Duration = Duration::from_secs(10);
+
+/// What came of a flush.
+enum Flushed {
+    /// Frames.
+    Frames,
+    /// No range gives any back: what is in front of them belongs to commits that are under way.
+    Nothing,
+    /// Perhaps of a range that somebody else is at.
+    Busy,
+}
 
 impl Store {
     /// Whether a range must be flushed before front leaves get more frames.
@@ -52,7 +65,7 @@ impl Store {
         if self.ranges.front_frames() == 0 {
             return Ok(());
         }
-        while self.is_front_full() {
+        while self.is_front_full() && !self.ranges.is_stuck() {
             self.check_open()?;
             if self.ranges.wake_threads() {
                 let _wait = recorder.wait(Wait::FrontFull);
@@ -60,40 +73,89 @@ impl Store {
                     continue;
                 }
             }
-            if self.is_front_full() && !self.flush_fullest(recorder)? {
-                return Ok(());
+            if self.is_front_full() {
+                match self.flush_with_space(recorder)? {
+                    Flushed::Frames => {}
+                    Flushed::Nothing => self.ranges.set_stuck(),
+                    // Whoever is there may be this thread, further out.
+                    Flushed::Busy => return Ok(()),
+                }
             }
         }
         Ok(())
     }
 
-    /// Flushes the range with the most frames in front of it, of those that nobody is at; false if nothing came of it.
-    fn flush_fullest(&self, recorder: &Recorder) -> Result<bool> {
+    /// As [`flush_fullest`](Self::flush_fullest); on a full disk once more behind a checkpoint, which frees the slots
+    /// of replaced runs.
+    fn flush_with_space(&self, recorder: &Recorder) -> Result<Flushed> {
+        match self.flush_fullest(recorder) {
+            Err(Error::DiskFull { .. }) => {
+                self.compact_garbage(recorder)?;
+                super::run(self, recorder)?;
+                self.flush_fullest(recorder)
+            }
+            flushed => flushed,
+        }
+    }
+
+    /// On a full disk: compacts the stock that has the most that a compaction drops, if there is space for that. Its
+    /// slots are free after the next checkpoint.
+    pub(super) fn compact_garbage(&self, recorder: &Recorder) -> Result<()> {
+        let garbage = |range: Arc<Range>| {
+            let stock = range.stock();
+            let (base, fragments) = stock.bytes();
+            // Of a transaction that was rolled back it may be all.
+            let aborted = if self.has_aborted(&stock) { base + fragments } else { 0 };
+            (fragments + aborted, range)
+        };
+        // The others wait for the checkpoint.
+        let Some(_one) = self.ranges.garbage_turn() else { return Ok(()) };
+        self.withhold_for_ranges();
+        let ranges = self.ranges.all().into_iter().filter(|range| !range.is_damaged());
+        let most = ranges.map(garbage).max_by_key(|(garbage, _)| *garbage);
+        let worth_it = most.filter(|(garbage, _)| *garbage > self.range_bytes() / SMALL_PART);
+        let Some((_, range)) = worth_it else { return Ok(()) };
+        match self.compact(recorder, &range) {
+            Err(Error::DiskFull { .. }) => Ok(()),
+            compacted => compacted.map(drop),
+        }
+    }
+
+    /// Flushes the range with the most frames in front of it, of those that nobody is at and from which frames come.
+    fn flush_fullest(&self, recorder: &Recorder) -> Result<Flushed> {
         let with_frames = |range: Arc<Range>| (range.front_frames(), range);
         let mut ranges: Vec<_> = self.ranges.all().into_iter().map(with_frames).collect();
         ranges.sort_unstable_by_key(|(frames, _)| Reverse(*frames));
-        for (before, range) in &ranges {
+        let mut flushed = Flushed::Nothing;
+        for (_, range) in ranges.iter().filter(|(frames, _)| *frames > 0) {
             let Some(tree) = self.tree_of(range.object) else {
                 self.ranges.retire(range);
-                return Ok(true);
+                return Ok(Flushed::Frames);
             };
-            if !tree.flush(self, recorder, range, None)? {
+            let Some(frames) = tree.flush(self, recorder, range, None)? else {
+                flushed = Flushed::Busy;
                 continue;
-            }
-            if self.options.background == Background::Callers && is_due(range, self.range_bytes()) {
+            };
+            if self.options.background == Background::Callers && self.is_due(range) {
                 self.compact(recorder, range)?;
             }
-            return Ok(range.front_frames() < *before);
+            if frames > 0 {
+                return Ok(Flushed::Frames);
+            }
         }
-        Ok(false)
+        Ok(flushed)
     }
 
-    fn compact(&self, recorder: &Recorder, range: &Arc<Range>) -> Result<()> {
+    /// Compacts the stock of a range, and divides it if it is large and no checkpoint is being taken.
+    fn compact(&self, recorder: &Recorder, range: &Arc<Range>) -> Result<bool> {
         let Some(tree) = self.tree_of(range.object) else {
             self.ranges.retire(range);
-            return Ok(());
+            return Ok(true);
         };
         let (base, fragments) = range.stock().bytes();
+        if self.has_committed(&range.stock()) {
+            tree.flush(self, recorder, range, None)?;
+        }
         let is_large = base + fragments > 2 * self.range_bytes();
         let no_checkpoint = is_large.then(|| self.checkpointer.try_lock()).flatten();
         let may_divide = no_checkpoint.is_some();
@@ -109,7 +171,7 @@ impl Store {
             return Ok(());
         }
         for range in self.ranges.all() {
-            if is_due(&range, self.range_bytes())
+            if self.is_due(&range)
                 && let Some(tree) = self.tree_of(range.object)
             {
                 go_on_with_damage(&range, tree.compact(self, recorder, &range, true))?;
@@ -142,24 +204,44 @@ impl Store {
     }
 }
 
-/// A damaged image is for those to report who need its rows. The range is left as it is.
-fn go_on_with_damage(range: &Range, outcome: Result<()>) -> Result<()> {
-    match outcome {
-        Err(Error::Damaged(_)) => {
-            range.set_damaged();
-            Ok(())
+impl Store {
+    /// Whether the stock of a range is to be compacted.
+    fn is_due(&self, range: &Range) -> bool {
+        let stock = range.stock();
+        let (base, fragments) = stock.bytes();
+        let fragments_max = base.max(self.range_bytes() / SMALL_PART);
+        let is_large = fragments >= fragments_max.max(1) || stock.fragments() >= FRAGMENTS_MAX;
+        let has_outcomes = || self.has_committed(&stock) || self.has_aborted(&stock);
+        (is_large || has_outcomes()) && !range.is_damaged()
+    }
+
+    /// Whether a compaction makes rows of intents, so that the outcomes of their transactions can be forgotten.
+    fn has_committed(&self, stock: &Stock) -> bool {
+        if !stock.has_intents() {
+            return false;
         }
-        other => other,
+        let horizon = self.horizon();
+        stock.owners().any(|id| match self.resolver.large.status(id) {
+            TransactionStatus::Committed(lsn) => lsn < horizon,
+            TransactionStatus::Aborted | TransactionStatus::Pending => false,
+        })
+    }
+
+    /// Whether a compaction drops intents of transactions that were rolled back.
+    fn has_aborted(&self, stock: &Stock) -> bool {
+        stock.owners().any(|id| self.resolver.large.status(id) == TransactionStatus::Aborted)
     }
 }
 
-/// Whether the stock of a range is to be compacted.
-fn is_due(range: &Range, usual: u64) -> bool {
-    let stock = range.stock();
-    let (base, fragments) = stock.bytes();
-    let fragments_max = base.max(usual / SMALL_PART);
-    let is_due = fragments >= fragments_max.max(1) || stock.fragments() >= FRAGMENTS_MAX;
-    is_due && !range.is_damaged()
+/// A damaged image is for those to report who need its rows. The range is left as it is.
+fn go_on_with_damage(range: &Range, outcome: Result<bool>) -> Result<bool> {
+    match outcome {
+        Err(Error::Damaged(_)) => {
+            range.set_damaged();
+            Ok(false)
+        }
+        other => other,
+    }
 }
 
 /// Below a node with fewer reads no range is made.
@@ -260,9 +342,21 @@ impl ColdNodes {
 
 /// Keeps frames of front leaves free; for a thread.
 pub(crate) fn flush_ranges(store: &Store, recorder: &Recorder) {
+    let mut tried = Instant::now();
     while !store.is_closing() && !store.has_failed() {
-        let outcome =
-            if store.is_front_filling() { store.flush_fullest(recorder) } else { Ok(false) };
+        let is_worth_it = !store.ranges.is_stuck() || tried.elapsed() >= STUCK_RETRY_AFTER;
+        let outcome = match store.is_front_filling() && is_worth_it {
+            true => {
+                tried = Instant::now();
+                store.flush_fullest(recorder).map(|flushed| {
+                    if matches!(flushed, Flushed::Nothing) {
+                        store.ranges.set_stuck();
+                    }
+                    matches!(flushed, Flushed::Frames)
+                })
+            }
+            false => Ok(false),
+        };
         if !go_on(store, recorder, outcome) {
             return;
         }
@@ -295,12 +389,12 @@ fn compact_one(store: &Store, recorder: &Recorder) -> Result<bool> {
     let usual = store.range_bytes();
     let share = |range: &Arc<Range>| {
         let (base, fragments) = range.stock().bytes();
-        is_due(range, usual).then(|| fragments * 1000 / base.max(usual / SMALL_PART).max(1))
+        store.is_due(range).then(|| fragments * 1000 / base.max(usual / SMALL_PART).max(1))
     };
     let ranges = store.ranges.all();
     let due = ranges.iter().filter_map(|range| Some((share(range)?, range)));
     let Some((_, range)) = due.max_by_key(|(share, _)| *share) else { return Ok(false) };
-    store.compact(recorder, range).map(|()| true)
+    store.compact(recorder, range)
 }
 
 /// Rests where nothing was to do, or the disk is full. False: the engine has stopped.

@@ -68,6 +68,7 @@ impl Store {
         let _wait = recorder.wait(Wait::SlotFree);
         let Err(full) = self.space.grow() else { return Ok(()) };
         let before = self.space.unreserved();
+        self.compact_garbage(recorder)?;
         super::run(self, recorder)?;
         let now = self.space.unreserved();
         // One change takes a slot for the leaf that it makes dirty and one for its sibling after a

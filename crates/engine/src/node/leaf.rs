@@ -21,6 +21,7 @@ use std::cmp::Ordering;
 
 use super::fence::{self, head};
 use super::fingerprint::{self, CHUNK};
+pub(crate) use super::stamp::{LargeOwner, Owner, Stamp};
 use onrush_log::Lsn;
 
 use crate::memory::{Frame, prefetch};
@@ -28,116 +29,12 @@ use crate::units::LEAF_BYTES;
 
 /// Bytes in front of the key: stamp and the two lengths.
 pub(crate) const ENTRY_HEADER_BYTES: usize = 12;
-const CHUNK_BYTES: usize = CHUNK + 2 * CHUNK;
+/// Bytes that fingerprints and offsets of some more entries take.
+pub(crate) const CHUNK_BYTES: usize = CHUNK + 2 * CHUNK;
 
 /// Bytes that entries may take when `count` rows are in the leaf.
 const fn space(count: usize) -> usize {
     LEAF_BYTES - count.div_ceil(CHUNK) * CHUNK_BYTES
-}
-
-/// What stands in front of a row: the LSN of the record that wrote or removed it, or an intent of a
-/// transaction that has not been resolved yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stamp(u64);
-
-const INTENT: u64 = 1 << 63;
-/// The row is removed, or is to be.
-const REMOVAL: u64 = 1 << 62;
-/// Of an intent: its transaction is a large one.
-const LARGE: u64 = 1 << 61;
-const PIECE_BITS: u32 = 25;
-
-/// Whose an intent is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owner {
-    /// A transaction that is being committed, by its number: known only as long as the database is open.
-    Small(u32),
-    /// A large transaction, by the number that no other one ever has, and the piece of it.
-    Large(LargeOwner),
-}
-
-/// A large transaction, and which of its pieces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LargeOwner {
-    pub(crate) id: u64,
-    pub(crate) piece: u32,
-}
-
-impl LargeOwner {
-    /// No transaction has this number or a higher one.
-    pub(crate) const IDS: u64 = 1 << (61 - PIECE_BITS);
-    /// No piece has this number or a higher one.
-    pub(crate) const PIECES: u32 = 1 << PIECE_BITS;
-}
-
-impl Stamp {
-    /// Of a new row whose leaf stays latched until the row has its LSN.
-    pub(crate) const PROVISIONAL: Stamp = Stamp(0);
-
-    pub(crate) fn committed(lsn: Lsn) -> Stamp {
-        debug_assert!(lsn.0 < REMOVAL);
-        Stamp(lsn.0)
-    }
-
-    /// Of a row that the record at this LSN has removed.
-    pub(crate) fn removed(lsn: Lsn) -> Stamp {
-        debug_assert!(lsn.0 < REMOVAL);
-        Stamp(REMOVAL | lsn.0)
-    }
-
-    /// An intent: to put this row, or (`removal`) to remove the key.
-    pub(crate) fn intent(owner: Owner, removal: bool) -> Stamp {
-        let owner = match owner {
-            Owner::Small(number) => u64::from(number),
-            Owner::Large(LargeOwner { id, piece }) => {
-                debug_assert!(id < LargeOwner::IDS && piece < LargeOwner::PIECES);
-                LARGE | id << PIECE_BITS | u64::from(piece)
-            }
-        };
-        Stamp(INTENT | if removal { REMOVAL } else { 0 } | owner)
-    }
-
-    pub(crate) fn from_raw(raw: u64) -> Stamp {
-        Stamp(raw)
-    }
-
-    pub(crate) fn raw(self) -> u64 {
-        self.0
-    }
-
-    /// The LSN of a committed row.
-    pub(crate) fn lsn(self) -> Option<Lsn> {
-        (self.0 & (INTENT | REMOVAL) == 0).then_some(Lsn(self.0))
-    }
-
-    /// The LSN of a row or of its removal; none of an intent.
-    pub(crate) fn decided_at(self) -> Option<Lsn> {
-        (self.0 & INTENT == 0).then_some(Lsn(self.0 & !REMOVAL))
-    }
-
-    /// Whether it is of a removed row, or of an intent to remove one.
-    pub(crate) fn is_removal(self) -> bool {
-        self.0 & REMOVAL != 0
-    }
-
-    /// Whose intent it is, and whether it removes the key.
-    pub(crate) fn as_intent(self) -> Option<(Owner, bool)> {
-        (self.0 & INTENT != 0).then(|| (self.owner(), self.0 & REMOVAL != 0))
-    }
-
-    fn owner(self) -> Owner {
-        if self.0 & LARGE == 0 {
-            return Owner::Small(self.0 as u32);
-        }
-        let number = self.0 & (LARGE - 1);
-        let piece = number as u32 & (LargeOwner::PIECES - 1);
-        Owner::Large(LargeOwner { id: number >> PIECE_BITS, piece })
-    }
-
-    /// Whether it is the intent of a transaction that only memory knows.
-    pub(crate) fn is_small_intent(self) -> bool {
-        self.0 & (INTENT | LARGE) == INTENT
-    }
 }
 
 /// One row as it lies in a leaf.
@@ -194,13 +91,16 @@ pub(crate) struct LeafRows {
     intents: u16,
     sorted: bool,
     is_front: bool,
+    /// Of a front leaf: since its rows were copied for a flush an intent was taken back that the stock may have, too.
+    has_taken_back: bool,
 }
 
 impl LeafRows {
     /// An empty leaf in `frame`, whatever the frame held before.
     pub(crate) fn empty(frame: Frame) -> LeafRows {
-        let (sorted, is_front) = (true, false);
-        LeafRows { frame, count: 0, end: 0, dead_bytes: 0, intents: 0, sorted, is_front }
+        let (count, end, dead_bytes, intents) = (0, 0, 0, 0);
+        let (sorted, is_front, has_taken_back) = (true, false, false);
+        LeafRows { frame, count, end, dead_bytes, intents, sorted, is_front, has_taken_back }
     }
 
     /// As [`empty`](Self::empty); `is_front`: of a leaf in front of a stock.
@@ -211,6 +111,16 @@ impl LeafRows {
     /// The leaf stands in front of a stock from now on.
     pub(crate) fn set_front(&mut self) {
         self.is_front = true;
+    }
+
+    /// Whether what the leaf has may say more than what was copied, though it is no newer: an intent was taken back.
+    pub(crate) fn has_taken_back(&self) -> bool {
+        self.has_taken_back
+    }
+
+    /// See [`has_taken_back`](Self::has_taken_back); false: the rows are copied now.
+    pub(crate) fn set_taken_back(&mut self, has_taken_back: bool) {
+        self.has_taken_back = has_taken_back;
     }
 
     /// How many entries of `bytes` a leaf holds.
@@ -238,15 +148,6 @@ impl LeafRows {
     /// Whether there are intents of transactions that only memory knows: such a leaf must stay in memory.
     pub(crate) fn holds_small_intents(&self) -> bool {
         self.intents > 0 && (0..self.len()).any(|index| self.entry(index).stamp.is_small_intent())
-    }
-
-    /// Whether there are intents of large transactions.
-    pub(crate) fn holds_large_intents(&self) -> bool {
-        let is_large = |index| {
-            let stamp = self.entry(index).stamp;
-            stamp.as_intent().is_some() && !stamp.is_small_intent()
-        };
-        self.intents > 0 && (0..self.len()).any(is_large)
     }
 
     /// Bytes of all live entries.
@@ -500,6 +401,7 @@ impl LeafRows {
     fn keep(&mut self, indexes: &[u16], scratch: &mut Frame) {
         let frame = std::mem::replace(scratch, Frame::none());
         let mut kept = LeafRows::empty_of(frame, self.is_front);
+        kept.has_taken_back = self.has_taken_back;
         self.copy_to(indexes, &mut kept);
         let old = std::mem::replace(self, kept);
         *scratch = old.into_frame();
@@ -514,6 +416,7 @@ impl LeafRows {
         scratch: &mut Frame,
     ) -> LeafRows {
         let mut right = LeafRows::empty_of(frame, self.is_front);
+        right.has_taken_back = self.has_taken_back;
         let (stay, go) = order.split_at(position);
         if !go.is_empty() {
             self.copy_to(go, &mut right);

@@ -5,3 +5,4 @@ pub(crate) mod fence;
 pub(crate) mod fingerprint;
 pub(crate) mod inner;
 pub(crate) mod leaf;
+mod stamp;

@@ -34,7 +34,6 @@ impl Session {
             Refusal::Missing(lsn) => self.conflict(table, key, lsn),
             // Whoever holds it has not committed, so there is nothing that this rests on.
             Refusal::Held | Refusal::Locked => self.conflict(table, key, None),
-            Refusal::LargeInRange => Error::LargeTransactionPastMemory { table: name },
             // Nobody knows any more whether somebody was first.
             Refusal::TooOld => self.conflict(table, key, None),
             Refusal::Gone => Error::TableChanged { name },

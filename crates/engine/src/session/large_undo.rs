@@ -48,7 +48,7 @@ impl Transaction<'_> {
             let found = self
                 .session
                 .worker
-                .inside(|engine, seat| tree.own_keys(engine, seat.recorder, object, &low, from))?;
+                .inside(|engine, seat| tree.own_keys(engine, seat, object, &low, from))?;
             let (keys, next) = found.map_err(|refusal| undo_refused(table, refusal))?;
             for key in keys {
                 let restored = self.session.worker.inside(|engine, seat| {

@@ -161,6 +161,8 @@ pub(crate) struct Space {
     credit: AtomicI64,
     /// Free slots that new rows leave alone; see [`Purpose`]. Follows the size of the files.
     withheld: AtomicI64,
+    /// Free slots that only flushes, compactions and removals may use.
+    for_ranges: AtomicI64,
 }
 
 /// What slots are reserved for. With the disk full, what makes space must still be possible: rows
@@ -229,6 +231,7 @@ impl Space {
             growing: Mutex::new(()),
             credit,
             withheld,
+            for_ranges: AtomicI64::new(0),
         }))
     }
 
@@ -262,10 +265,15 @@ impl Space {
     pub(crate) fn leaves_alone(&self, purpose: Purpose) -> i64 {
         let withheld = self.withheld.load(Ordering::Relaxed);
         match purpose {
-            Purpose::NewRows => withheld,
+            Purpose::NewRows => withheld + self.for_ranges.load(Ordering::Relaxed),
             Purpose::Removal => withheld / 2,
             Purpose::Checkpoint => 0,
         }
+    }
+
+    /// Keeps so many free slots for flushes and compactions of ranges: without them no row could be removed either.
+    pub(crate) fn withhold_for_ranges(&self, slots: i64) {
+        self.for_ranges.store(slots, Ordering::Relaxed);
     }
 
     /// Gives up a reservation that was not used.
@@ -279,7 +287,7 @@ impl Space {
     /// A full disk: nothing has changed, and a later call may succeed.
     pub(crate) fn grow(&self) -> std::result::Result<(), DiskError> {
         let _growing = self.growing.lock();
-        let enough = EXTENT_SLOTS as i64 + self.withheld.load(Ordering::Relaxed);
+        let enough = EXTENT_SLOTS as i64 + self.leaves_alone(Purpose::NewRows);
         if self.credit.load(Ordering::Acquire) >= enough {
             return Ok(());
         }

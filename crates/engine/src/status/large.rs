@@ -13,7 +13,7 @@
 //! 1. A number is given once: the root of a directory holds the next one, and redo raises it above those of
 //!    the pieces that it meets.
 //! 2. A committed number stays in the table, and in the root of every directory, until a checkpoint is
-//!    installed that began after all leaves which could hold its intents were looked at (swept).
+//!    installed that began after all leaves and stocks which could hold its intents were looked at (swept).
 //! 3. During redo a number that the table lacks is open: its outcome may come. Afterwards it is aborted.
 //! 4. The status *committed* is set between the in-flight mark and its clearing, as that of any other.
 
@@ -51,6 +51,8 @@ pub(crate) struct CommittedLarge {
     /// Whose rows it has changed.
     pub(crate) objects: Vec<ObjectId>,
     /// No leaf holds an intent of it.
+    pub(crate) are_leaves_swept: bool,
+    /// Nor does a stock.
     pub(crate) is_swept: bool,
 }
 
@@ -99,7 +101,8 @@ impl<O> LargeTransactions<O> {
 
     /// Sets the status; only memory writes.
     pub(crate) fn commit(&self, id: u64, lsn: Lsn, objects: &[ObjectId]) {
-        let committed = CommittedLarge { lsn, objects: objects.to_vec(), is_swept: false };
+        let (objects, are_leaves_swept) = (objects.to_vec(), false);
+        let committed = CommittedLarge { lsn, objects, are_leaves_swept, is_swept: false };
         self.known.write().insert(id, Known::Committed(committed));
     }
 
@@ -120,12 +123,12 @@ impl<O> LargeTransactions<O> {
         }
     }
 
-    /// Those whose intents may still stand in leaves and are needed by no snapshot below `horizon`.
-    pub(crate) fn to_sweep(&self, horizon: Lsn) -> Vec<(u64, Vec<ObjectId>)> {
+    /// Those whose intents may still stand in leaves or stocks and are needed by no snapshot below `horizon`.
+    pub(crate) fn to_sweep(&self, horizon: Lsn) -> Vec<(u64, CommittedLarge)> {
         let known = self.known.read();
         let due = known.iter().filter_map(|(id, known)| match known {
             Known::Committed(committed) if !committed.is_swept && committed.lsn < horizon => {
-                Some((*id, committed.objects.clone()))
+                Some((*id, committed.clone()))
             }
             _ => None,
         });
@@ -133,6 +136,13 @@ impl<O> LargeTransactions<O> {
     }
 
     /// No leaf holds an intent of it any more.
+    pub(crate) fn set_leaves_swept(&self, id: u64) {
+        if let Some(Known::Committed(committed)) = self.known.write().get_mut(&id) {
+            committed.are_leaves_swept = true;
+        }
+    }
+
+    /// Neither a leaf nor a stock holds an intent of it any more.
     pub(crate) fn set_swept(&self, id: u64) {
         if let Some(Known::Committed(committed)) = self.known.write().get_mut(&id) {
             committed.is_swept = true;
@@ -222,7 +232,8 @@ mod tests {
         large.commit(8, Lsn(100), &[ObjectId::new(1).unwrap()]);
         let before = large.swept();
         assert_eq!(large.to_sweep(Lsn(100)), []);
-        assert_eq!(large.to_sweep(Lsn(101)), [(8, vec![ObjectId::new(1).unwrap()])]);
+        let due: Vec<u64> = large.to_sweep(Lsn(101)).into_iter().map(|(id, _)| id).collect();
+        assert_eq!(due, [8]);
         large.set_swept(8);
         assert_eq!(large.table(&before).committed.len(), 1);
         let after = large.swept();

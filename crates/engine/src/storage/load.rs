@@ -93,12 +93,12 @@ impl Storage {
     ///
     /// # Errors
     /// A damaged image, with its place; and those of `visit`.
-    pub(crate) fn visit_image(
+    pub(crate) fn visit_image<'p>(
         &self,
         object: ObjectId,
         image: &Image,
-        page: &[u8],
-        mut visit: impl FnMut(Entry<'_>) -> Result<()>,
+        page: &'p [u8],
+        mut visit: impl FnMut(Entry<'p>) -> Result<()>,
     ) -> Result<()> {
         let named = (image.slot(), image.checksum());
         let mut visited = Ok(());

@@ -38,5 +38,5 @@ pub(crate) use read_ahead::{AskedAhead, ReadAhead};
 pub(crate) use run::{Run, RunKeys, RunWriter};
 pub(crate) use run_head::{RunHead, read_head};
 pub(crate) use stock::Stock;
-pub(crate) use stock_read::{PART_IMAGES_MAX, StockPart, WantedPart};
+pub(crate) use stock_read::{PART_IMAGES_MAX, StockKey, StockPart, WantedPart};
 pub(crate) use storage::Storage;

@@ -6,6 +6,8 @@
 //! 2. Rows leave a front leaf only when the stock with them is published, under the leaf's latch. So whoever holds
 //!    the latch and looks at the leaf's rows first and at the stock then finds each committed row.
 //! 3. A range has its bounds for ever. One that is divided is retired, and is never flushed again.
+//! 4. What an intent in a stock means is asked while the stock is held, so that no other one is published meanwhile: an
+//!    outcome is forgotten when no stock needs it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,11 +16,11 @@ use std::time::Duration;
 
 use onrush_filter::FingerprintBits;
 use onrush_log::{AtomicLsn, Log, Lsn};
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use super::run::hash_of;
 use super::stock::Stock;
-use super::stock_read::{StockPart, WantedPart};
+use super::stock_read::{StockKey, StockPart, WantedPart};
 use super::{LeafState, Storage};
 use crate::node::leaf::LeafRows;
 use crate::options::PastMemory;
@@ -46,23 +48,29 @@ impl Range {
         Arc::clone(&self.stock.read())
     }
 
-    /// What the stock has at `key`, a removal as nothing. Whoever asks holds the latch of the key's leaf, and has not
-    /// found the key in it.
+    /// Keeps the stock until the guard is dropped. Not to be asked for twice by one thread.
+    pub(crate) fn hold_stock(&self) -> RwLockReadGuard<'_, Arc<Stock>> {
+        self.stock.read()
+    }
+
+    /// Tells `read` what the stock has at `key`, a removal as nothing, and holds the stock meanwhile. Whoever asks
+    /// holds the latch of the key's leaf, and has not found a row or a removal of the key in it.
     ///
     /// # Errors
     /// What must be read to tell: `part`, which was read before, is of another key, or of another stock.
     #[inline]
-    pub(crate) fn find<'p>(
+    pub(crate) fn look<'p, R>(
         &self,
         part: Option<&'p StockPart>,
         key: &[u8],
-    ) -> Result<Option<(Lsn, &'p [u8])>, WantedPart> {
+        read: impl FnOnce(Option<StockKey<'p>>) -> R,
+    ) -> Result<R, WantedPart> {
         let stock = self.stock.read();
         if !stock.may_have(hash_of(key)) {
-            return Ok(None);
+            return Ok(read(None));
         }
         match known_part(part, &stock, key) {
-            Some(part) => Ok(part.find(key)),
+            Some(part) => Ok(read(part.find(key))),
             None => Err(WantedPart::key(&stock, self.object, key)),
         }
     }
@@ -99,6 +107,9 @@ const RANGE_BYTES_MAX: u64 = 32 << 20;
 /// Of the memory for leaves.
 const RANGE_SHARE: u64 = 16;
 
+/// A compaction writes what fragments and base have, and removals fill fragments before it comes.
+const COMPACTIONS_WITHHELD: u64 = 2;
+
 /// Leaves that were read for changes and are not counted yet, at most.
 const COLD_LEAVES_MAX: usize = 4096;
 
@@ -120,9 +131,13 @@ pub(crate) struct Ranges {
     redone_below: AtomicLsn,
     /// The threads that flush and compact, once they run.
     threads: OnceLock<Vec<Thread>>,
-    /// Counts flushes, for those who wait for frames.
+    /// Counts flushes that gave frames back, for those who wait for frames.
     flushes: Mutex<u64>, // held over memory alone
     has_flushed: Condvar,
+    /// Held by whoever compacts for space on a full disk.
+    garbage_turn: Mutex<()>,
+    /// No flush gives frames back: what front leaves have belongs to commits that are under way.
+    is_stuck: AtomicBool,
 }
 
 impl StopsWaiting for Ranges {
@@ -247,8 +262,24 @@ impl Ranges {
         threads.is_some()
     }
 
-    /// Somebody has flushed, or nobody flushes any more.
+    /// One compacts for space at a time; none: somebody else does.
+    pub(crate) fn garbage_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.garbage_turn.try_lock()
+    }
+
+    /// No flush gives frames back, so waiting for one is of no use, until one does.
+    pub(crate) fn set_stuck(&self) {
+        self.is_stuck.store(true, Ordering::Relaxed);
+    }
+
+    /// See [`set_stuck`](Self::set_stuck).
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// A flush gave frames back, or nobody flushes any more.
     pub(crate) fn note_flushed(&self) {
+        self.is_stuck.store(false, Ordering::Relaxed);
         *self.flushes.lock() += 1;
         self.has_flushed.notify_all();
     }
@@ -279,6 +310,20 @@ impl Storage {
     /// Frames that front leaves may have before inserts wait for a flush.
     pub(crate) fn front_frames_max(&self) -> usize {
         self.frames.frames() * 3 / 4
+    }
+
+    /// Keeps slots free for the next flush and compaction of the largest range.
+    pub(crate) fn withhold_for_ranges(&self) {
+        let slots_of = |range: &Arc<Range>| {
+            let (base, fragments) = range.stock().bytes();
+            ((base + fragments) / LEAF_BYTES as u64, range.front_frames() as u64)
+        };
+        let all = self.ranges.all();
+        let slots = all.iter().map(slots_of);
+        let (stock, front) = slots.fold((0, 0), |(stock, front), (own_stock, own_front)| {
+            (stock.max(own_stock), front.max(own_front))
+        });
+        self.space.withhold_for_ranges((stock * COMPACTIONS_WITHHELD + front) as i64);
     }
 
     /// How exact the filter of a base is: the less memory there is for filters, the less.

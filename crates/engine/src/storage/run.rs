@@ -4,6 +4,7 @@
 //! the images, says where they are, and what memory must know to tell which keys may be in it. So recovery
 //! reads heads and no images.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use onrush_files::AlignedBuffer;
@@ -18,7 +19,7 @@ use super::run_head::{RunHead, push_head};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::node::fence::separator;
-use crate::node::leaf::{ENTRY_HEADER_BYTES, Entry, Stamp};
+use crate::node::leaf::{ENTRY_HEADER_BYTES, Entry, Owner, Stamp};
 use crate::space::{Blob, BlobAddress, Cursor, Purpose, SlotId, Slots, Space};
 use crate::units::{EXTENT_SLOTS, LEAF_BYTES, ObjectId};
 
@@ -41,12 +42,15 @@ pub(crate) struct Run {
     pub(super) lows: Box<[u8]>,
     pub(super) low_ends: Box<[u32]>,
     pub(super) totals: RunTotals,
+    /// Numbers of the large transactions whose intents it has, ascending.
+    owners: Box<[u64]>,
     head: Blob,
 }
 
 /// What a run has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct RunTotals {
+    /// And removals, and intents.
     pub(crate) rows: u64,
     /// Bytes of all entries.
     pub(crate) bytes: u64,
@@ -68,12 +72,18 @@ impl Run {
             lows: head.lows.clone().into_boxed_slice(),
             low_ends: head.low_ends.clone().into_boxed_slice(),
             totals: head.totals,
+            owners: head.owners.clone().into_boxed_slice(),
             head: Blob::adopt(space, address, slots),
         }
     }
 
     pub(crate) fn totals(&self) -> RunTotals {
         self.totals
+    }
+
+    /// Numbers of the large transactions whose intents it has, ascending.
+    pub(crate) fn owners(&self) -> &[u64] {
+        &self.owners
     }
 
     pub(crate) fn images(&self) -> usize {
@@ -139,6 +149,7 @@ pub(crate) struct RunWriter<'s> {
     low_ends: Vec<u32>,
     hashes: Vec<u64>,
     totals: RunTotals,
+    owners: BTreeSet<u64>,
 }
 
 impl<'s> RunWriter<'s> {
@@ -163,6 +174,7 @@ impl<'s> RunWriter<'s> {
             low_ends: Vec::new(),
             hashes: Vec::new(),
             totals: RunTotals::default(),
+            owners: BTreeSet::new(),
         }
     }
 
@@ -179,8 +191,33 @@ impl<'s> RunWriter<'s> {
     /// # Errors
     /// A full disk: what was written is given back when the writer is dropped. A failed write: the engine stops.
     pub(crate) fn push(&mut self, stamp: Stamp, key: &[u8], value: &[u8]) -> Result<()> {
+        self.begin_key(key, Entry::bytes(key, value))?;
+        self.append(stamp, key, value);
+        Ok(())
+    }
+
+    /// Adds an intent, and in front of it what it stands on, to the same image.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_intent(
+        &mut self,
+        key: &[u8],
+        below: Option<(Stamp, &[u8])>,
+        (stamp, value): (Stamp, &[u8]),
+    ) -> Result<()> {
+        let below_bytes = below.map_or(0, |(_, value)| Entry::bytes(key, value));
+        self.begin_key(key, below_bytes + Entry::bytes(key, value))?;
+        if let Some((stamp, value)) = below {
+            self.append(stamp, key, value);
+        }
+        self.append(stamp, key, value);
+        Ok(())
+    }
+
+    /// Makes space for entries of a key that take so many bytes.
+    fn begin_key(&mut self, key: &[u8], bytes: usize) -> Result<()> {
         debug_assert!(self.is_empty() || self.last_key.as_slice() < key);
-        let bytes = Entry::bytes(key, value);
         if self.end + bytes > LEAF_BYTES {
             self.close_page()?;
         }
@@ -189,6 +226,13 @@ impl<'s> RunWriter<'s> {
             self.lows.extend_from_slice(low);
             self.low_ends.push(self.lows.len() as u32);
         }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        Ok(())
+    }
+
+    fn append(&mut self, stamp: Stamp, key: &[u8], value: &[u8]) {
+        let bytes = Entry::bytes(key, value);
         let start = self.filled * LEAF_BYTES + self.end;
         let entry = &mut self.pages[start..start + bytes];
         entry[..8].copy_from_slice(&stamp.raw().to_le_bytes());
@@ -199,12 +243,12 @@ impl<'s> RunWriter<'s> {
         self.end += bytes;
         self.entries += 1;
         self.hashes.push(hash_of(key));
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
         self.totals.rows += 1;
         self.totals.bytes += bytes as u64;
         self.totals.newest = self.totals.newest.max(stamp.decided_at().unwrap_or_default());
-        Ok(())
+        if let Some((Owner::Large(owner), _)) = stamp.as_intent() {
+            self.owners.insert(owner.id);
+        }
     }
 
     fn close_page(&mut self) -> Result<()> {
@@ -261,7 +305,11 @@ impl<'s> RunWriter<'s> {
             self.hashes.pop();
         }
         let keys = match base {
-            Some(bits) => RunKeys::Base(Filter::build(&self.hashes, bits)),
+            Some(bits) => {
+                // An intent and the row that it stands on have one key.
+                self.hashes.dedup();
+                RunKeys::Base(Filter::build(&self.hashes, bits))
+            }
             None => RunKeys::Fragment(self.hashes.iter().map(|hash| short_hash(*hash)).collect()),
         };
         let head = RunHead {
@@ -270,6 +318,7 @@ impl<'s> RunWriter<'s> {
             lows: self.lows,
             low_ends: self.low_ends,
             totals: self.totals,
+            owners: self.owners.into_iter().collect(),
         };
         let storage = self.storage;
         let bytes = push_head(self.object, &head, &keys);
@@ -281,6 +330,7 @@ impl<'s> RunWriter<'s> {
             lows: head.lows.into_boxed_slice(),
             low_ends: head.low_ends.into_boxed_slice(),
             totals: head.totals,
+            owners: head.owners.into_boxed_slice(),
             head: blob,
         };
         Ok((run, keys))

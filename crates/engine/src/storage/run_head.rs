@@ -11,6 +11,8 @@ use crate::units::ObjectId;
 const MAGIC: &[u8; 4] = b"ONRR";
 const BASE: u8 = 1;
 const FRAGMENT: u8 = 2;
+/// Beside the kind: numbers of large transactions follow.
+const HAS_INTENTS: u8 = 0x80;
 
 /// The images of a run, and what they have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,16 +22,23 @@ pub(crate) struct RunHead {
     pub(super) lows: Vec<u8>,
     pub(super) low_ends: Vec<u32>,
     pub(super) totals: RunTotals,
+    /// Numbers of the large transactions whose intents the run has, ascending.
+    pub(super) owners: Vec<u64>,
 }
 
 /// The head as it is written.
 pub(super) fn push_head(object: ObjectId, head: &RunHead, keys: &RunKeys) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.push(if matches!(keys, RunKeys::Base(_)) { BASE } else { FRAGMENT });
+    let kind = if matches!(keys, RunKeys::Base(_)) { BASE } else { FRAGMENT };
+    out.push(if head.owners.is_empty() { kind } else { kind | HAS_INTENTS });
     out.extend_from_slice(&object.number().to_le_bytes());
     out.extend_from_slice(&head.totals.newest.0.to_le_bytes());
     push_varint(head.totals.rows, &mut out);
     push_varint(head.totals.bytes, &mut out);
+    if !head.owners.is_empty() {
+        push_varint(head.owners.len() as u64, &mut out);
+        head.owners.iter().for_each(|owner| push_varint(*owner, &mut out));
+    }
     push_varint(head.slots.len() as u64, &mut out);
     let mut start = 0;
     for ((slot, checksum), end) in head.slots.iter().zip(&head.checksums).zip(&head.low_ends) {
@@ -65,9 +74,10 @@ pub(crate) fn read_head(
     }
     let newest = Lsn(u64::from_le_bytes(take_array(from)?));
     let totals = RunTotals { newest, rows: take_varint(from)?, bytes: take_varint(from)? };
+    let owners = if kind & HAS_INTENTS == 0 { Some(Vec::new()) } else { take_owners(from) }?;
     let images = take_varint(from)?;
-    let (slots, checksums) = (Vec::new(), Vec::new());
-    let mut head = RunHead { slots, checksums, lows: Vec::new(), low_ends: Vec::new(), totals };
+    let (slots, checksums, lows, low_ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut head = RunHead { slots, checksums, lows, low_ends, totals, owners };
     let mut last: &[u8] = &[];
     for image in 0..images {
         let length = usize::try_from(take_varint(from)?).ok()?;
@@ -83,7 +93,7 @@ pub(crate) fn read_head(
         head.slots.push(slot);
         head.checksums.push(u32::from_le_bytes(take_array(from)?));
     }
-    let keys = match kind {
+    let keys = match kind & !HAS_INTENTS {
         BASE => RunKeys::Base(Filter::read_from(from).ok()?),
         FRAGMENT => {
             let (hashes, rest) = from.as_chunks::<4>();
@@ -95,6 +105,12 @@ pub(crate) fn read_head(
         _ => return None,
     };
     Some((head, keys))
+}
+
+fn take_owners(from: &mut &[u8]) -> Option<Vec<u64>> {
+    let count = take_varint(from)?;
+    let owners = (0..count).map(|_| take_varint(from)).collect::<Option<Vec<u64>>>()?;
+    (count > 0 && owners.is_sorted_by(|a, b| a < b)).then_some(owners)
 }
 
 fn take_array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {

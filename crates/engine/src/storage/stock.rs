@@ -2,8 +2,8 @@
 //! those before it. A stock is never changed, but replaced as a whole, and readers keep the one that they have.
 //!
 //! Invariants
-//! 1. Of the entries of one key that of the newest run counts. A removal is an entry, too; only a compaction of all
-//!    runs drops it.
+//! 1. Of the rows and removals of one key that of the newest run counts; only a compaction of all runs drops a removal.
+//!    Of intents of large transactions those count that stand on it, or are in newer runs.
 //! 2. Filter and locators miss no key of their runs: what they do not find is not there.
 //! 3. Every change of the range below `flushed_below` is in the stock.
 
@@ -67,6 +67,11 @@ impl Stock {
             }
         }
         stock
+    }
+
+    /// The same, with all changes below `flushed_below` in it.
+    pub(crate) fn flushed_to(&self, flushed_below: Lsn) -> Stock {
+        Stock { flushed_below: self.flushed_below.max(flushed_below), ..self.clone() }
     }
 
     /// Makes the keys of the next fragment known.
@@ -144,9 +149,21 @@ impl Stock {
         (base, self.fragments.iter().map(|run| run.totals().bytes).sum())
     }
 
-    /// No row of it, and no removal, is of a later LSN.
+    /// No row of it, and no removal, is of a later LSN; of one with intents nobody knows.
     pub(crate) fn newest(&self) -> Lsn {
-        self.runs().map(|run| run.totals().newest).max().unwrap_or_default()
+        match self.has_intents() {
+            true => Lsn::MAX,
+            false => self.runs().map(|run| run.totals().newest).max().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn has_intents(&self) -> bool {
+        self.runs().any(|run| !run.owners().is_empty())
+    }
+
+    /// Numbers of the large transactions whose intents it has, some more than once.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = u64> {
+        self.runs().flat_map(|run| run.owners().iter().copied())
     }
 
     /// Memory that it takes, about.

@@ -6,7 +6,6 @@ use std::ops::Range as Span;
 use std::sync::Arc;
 
 use onrush_files::AlignedBuffer;
-use onrush_log::Lsn;
 use onrush_waits::{Counter, Recorder, Wait};
 
 use super::image::{BadImage, IMAGE_HEADER_BYTES, check_page, visit_entries};
@@ -16,7 +15,7 @@ use super::{Range, Storage};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
 use crate::node::fence::head;
-use crate::node::leaf::{Entry, read_entry};
+use crate::node::leaf::{Entry, Stamp, read_entry};
 use crate::space::SlotId;
 use crate::units::{EXTENT_SLOTS, LEAF_BYTES, ObjectId};
 
@@ -85,7 +84,7 @@ impl WantedPart {
     }
 }
 
-/// The rows of a stock from `low` on and below `high`.
+/// What a stock has from `low` on and below `high`.
 pub(crate) struct StockPart {
     stock: Arc<Stock>,
     low: Box<[u8]>,
@@ -94,16 +93,49 @@ pub(crate) struct StockPart {
     /// Images that were read of the run with the most of them.
     images: usize,
     pages: Vec<AlignedBuffer>,
+    /// In key order; of one key intents, the newest first, and behind them the row that they stand on, if there is
+    /// one.
     rows: Vec<PartRow>,
 }
 
-/// Where a row lies.
+/// Where a row, or an intent, lies.
 #[derive(Clone, Copy)]
 struct PartRow {
     key_head: u64,
     page: u32,
     at: u32,
-    is_removal: bool,
+    stamp: Stamp,
+}
+
+/// What a stock has of one key.
+#[derive(Clone, Copy)]
+pub(crate) struct StockKey<'p> {
+    part: &'p StockPart,
+    rows: &'p [PartRow],
+}
+
+impl<'p> StockKey<'p> {
+    pub(crate) fn key(&self) -> &'p [u8] {
+        self.part.entry(&self.rows[0]).key
+    }
+
+    /// Rows and intents.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Intents of large transactions, the newest first.
+    pub(crate) fn intents(&self) -> impl DoubleEndedIterator<Item = Entry<'p>> {
+        let (part, rows) = (self.part, self.rows);
+        let intents = rows.iter().filter(|row| row.stamp.as_intent().is_some());
+        intents.map(|row| part.entry(row))
+    }
+
+    /// The row below the intents.
+    pub(crate) fn row(&self) -> Option<Entry<'p>> {
+        let (part, last) = (self.part, self.rows.last()?);
+        last.stamp.lsn().map(|_| part.entry(last))
+    }
 }
 
 impl StockPart {
@@ -136,16 +168,39 @@ impl StockPart {
         entry
     }
 
+    /// Rows and intents.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// A row, in key order.
-    pub(crate) fn row(&self, index: usize) -> Entry<'_> {
-        self.entry(&self.rows[index])
+    /// The key whose first row or intent is at `index`.
+    pub(crate) fn key_at(&self, index: usize) -> StockKey<'_> {
+        let first = &self.rows[index];
+        // Behind a row comes another key.
+        let mut end = index + 1;
+        while self.rows[end - 1].stamp.as_intent().is_some()
+            && self.rows.get(end).is_some_and(|next| self.has_one_key(first, next))
+        {
+            end += 1;
+        }
+        StockKey { part: self, rows: &self.rows[index..end] }
     }
 
-    /// Rows with keys below `key`.
+    /// All keys, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = StockKey<'_>> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let key = (next < self.len()).then(|| self.key_at(next))?;
+            next += key.len();
+            Some(key)
+        })
+    }
+
+    fn has_one_key(&self, a: &PartRow, b: &PartRow) -> bool {
+        a.key_head == b.key_head && self.entry(a).key == self.entry(b).key
+    }
+
+    /// Rows and intents with keys below `key`.
     pub(crate) fn rows_below(&self, key: &[u8]) -> usize {
         let key_head = head(key);
         self.rows.partition_point(|row| {
@@ -153,10 +208,33 @@ impl StockPart {
         })
     }
 
-    /// The row at `key`.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<(Lsn, &[u8])> {
-        let entry = self.rows.get(self.rows_below(key)).map(|row| self.entry(row))?;
-        entry.stamp.lsn().filter(|_| entry.key == key).map(|lsn| (lsn, entry.value))
+    /// What is at `key`.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<StockKey<'_>> {
+        let first = self.rows_below(key);
+        let is_there = self.rows.get(first).is_some_and(|row| self.entry(row).key == key);
+        is_there.then(|| self.key_at(first))
+    }
+
+    /// Puts what was read of all runs, the newest first, in key order, and drops what newer runs make void: all behind
+    /// the first row or removal of a key, and removals.
+    fn put_in_order(&mut self) {
+        let mut rows = std::mem::take(&mut self.rows);
+        // Stable: of equal keys what is newer stays first.
+        rows.sort_by(|a, b| {
+            a.key_head.cmp(&b.key_head).then_with(|| self.entry(a).key.cmp(self.entry(b).key))
+        });
+        let mut decided: Option<PartRow> = None;
+        rows.retain(|row| {
+            if decided.is_some_and(|decided| self.has_one_key(&decided, row)) {
+                return false;
+            }
+            if row.stamp.decided_at().is_some() {
+                decided = Some(*row);
+            }
+            true
+        });
+        rows.retain(|row| row.stamp.as_intent().is_some() || !row.stamp.is_removal());
+        self.rows = rows;
     }
 }
 
@@ -214,13 +292,17 @@ impl Storage {
             if images.is_empty() {
                 continue;
             }
+            let (rows, pages) = (part.rows.len(), part.pages.len());
             self.read_images(run, object, images, &mut part, recorder)?;
-            // The newest run that has the key decides.
-            if !part.rows.is_empty() {
+            if part.rows.len() == rows {
+                part.pages.truncate(pages);
+            }
+            // The newest run that has more than an intent decides.
+            if part.rows.last().is_some_and(|row| row.stamp.decided_at().is_some()) {
                 break;
             }
-            part.pages.clear();
         }
+        part.put_in_order();
         recorder.count(Counter::StockReads, 1);
         Ok(part)
     }
@@ -244,16 +326,7 @@ impl Storage {
             part.images = part.images.max(images.len());
             self.read_images(run, object, images, &mut part, recorder)?;
         }
-        let mut rows = std::mem::take(&mut part.rows);
-        // Stable, and the newest run comes first: of equal keys the first counts.
-        rows.sort_by(|a, b| {
-            a.key_head.cmp(&b.key_head).then_with(|| part.entry(a).key.cmp(part.entry(b).key))
-        });
-        rows.dedup_by(|later, first| {
-            later.key_head == first.key_head && part.entry(later).key == part.entry(first).key
-        });
-        rows.retain(|row| !row.is_removal);
-        part.rows = rows;
+        part.put_in_order();
         Ok(part)
     }
 
@@ -292,21 +365,28 @@ impl Storage {
     }
 }
 
-/// Adds the rows of a checked page inside the bounds. The page lies in the part's pages as told.
+/// Adds the rows of a checked page inside the bounds, the intent on a row in front of it. The page lies in the part's
+/// pages as told.
 fn take_rows(
     page: &[u8],
     (low, high): (&[u8], Option<&[u8]>),
     (number, start): (u32, usize),
     rows: &mut Vec<PartRow>,
 ) -> std::result::Result<(), BadImage> {
+    let mut last_key = None;
     visit_entries(page, |offset, entry| {
         if entry.key >= low && high.is_none_or(|high| entry.key < high) {
             rows.push(PartRow {
                 key_head: head(entry.key),
                 page: number,
                 at: (start + IMAGE_HEADER_BYTES + offset) as u32,
-                is_removal: entry.stamp.is_removal(),
+                stamp: entry.stamp,
             });
+            if entry.stamp.as_intent().is_some() && last_key == Some(entry.key) {
+                let last = rows.len() - 1;
+                rows.swap(last - 1, last);
+            }
+            last_key = Some(entry.key);
         }
     })
 }

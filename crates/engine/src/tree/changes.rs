@@ -9,7 +9,7 @@
 use onrush_log::Lsn;
 
 use super::Trees;
-use super::scan::{Batch, Bounds, Direction, stock_part};
+use super::scan::{Batch, Bounds, Direction, hold_stock, stock_part};
 use super::{Refusal, Seat, Tree, View};
 use crate::node::fence::Fence;
 use crate::storage::LeafState;
@@ -48,7 +48,9 @@ impl Tree {
                 return Err(Refusal::TooOld);
             }
             if !is_unchanged {
-                let part = stock_part(seat, &leaf, bounds, Direction::Forward)?;
+                let stock = hold_stock(&leaf);
+                let forward = Direction::Forward;
+                let part = stock_part(seat, &leaf, stock.as_deref(), bounds, forward)?;
                 let leaf = (id, &*leaf, part);
                 let view = View::Before(earlier);
                 self.collect(trees, leaf, view, bounds, &mut batches.earlier)?;

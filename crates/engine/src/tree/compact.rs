@@ -1,16 +1,20 @@
 //! Writes the stock of a range anew as one base, and divides a range that has become large.
 //!
 //! Invariants
-//! 1. The new stock has of each key the entry of the newest run, and no removals: it is made of all runs.
+//! 1. The new stock has of each key the row of the newest run, and no removals: it is made of all runs. Intents of
+//!    large transactions become rows, or nothing; those that are open or replace what a snapshot may need stay on
+//!    their rows.
 //! 2. Two ranges are made of one only while no checkpoint is taken, which would meet leaves of both generations.
 //!    The leaf across the cut is split at it first. Neither is flushed before all leaves look at them, so a leaf
 //!    that looks at the old one still finds all there.
 
 use std::sync::Arc;
 
+use onrush_log::Lsn;
 use onrush_waits::{Counter, Phase, Recorder};
 
 use super::split::add_sibling;
+use super::stock_intents::{Settled, compacted};
 use super::{Seat, Spares, Tree, Trees};
 use crate::error::Result;
 use crate::fault::{Fault, planted};
@@ -24,6 +28,13 @@ use crate::units::LeafId;
 /// Images of the longest run that are merged at a time.
 const IMAGES_AT_A_TIME: usize = 4 * PART_IMAGES_MAX;
 
+/// What a compaction has written.
+struct Bases {
+    parts: Vec<Part>,
+    /// Rows were replaced that no snapshot needs, by commits up to here.
+    replaced_to: Lsn,
+}
+
 /// A base that was written, and where its keys begin.
 struct Part {
     low: Box<[u8]>,
@@ -31,7 +42,7 @@ struct Part {
 }
 
 impl Tree {
-    /// Compacts the stock; `may_divide`: no checkpoint is being taken. Called without latches.
+    /// Compacts the stock, if that can be now; `may_divide`: no checkpoint is being taken. Called without latches.
     ///
     /// # Errors
     /// A full disk, a damaged image: nothing has changed. A failed write: the engine stops.
@@ -41,13 +52,13 @@ impl Tree {
         recorder: &Recorder,
         range: &Arc<Range>,
         may_divide: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let one = match trees.options.background {
             Background::Threads => Some(range.maintenance.lock()),
             Background::Callers => range.maintenance.try_lock(),
         };
         if one.is_none() || range.is_retired() {
-            return Ok(());
+            return Ok(false);
         }
         let _work = recorder.work(Phase::Compact);
         let stock = range.stock();
@@ -57,7 +68,11 @@ impl Tree {
         let divide_at = if may_divide && is_large { (base + fragments) / 2 } else { u64::MAX };
         let lacking = planted(Fault::CompactionLacksFragment).then(|| stock.without_newest());
         let source = lacking.map_or_else(|| Arc::clone(&stock), Arc::new);
-        let parts = write_bases(trees, recorder, range, &source, divide_at)?;
+        let bases = write_bases(trees, recorder, range, &source, divide_at)?;
+        let Some(Bases { parts, replaced_to }) = bases else { return Ok(false) };
+        if replaced_to > Lsn::ZERO {
+            self.versions.let_go(replaced_to);
+        }
         recorder.count(Counter::RangeCompactions, 1);
         let flushed_below = stock.flushed_below();
         drop(stock);
@@ -68,7 +83,8 @@ impl Tree {
             (Some(left), Some(right)) => self.divide(trees, recorder, range, left.1, right)?,
             (None, _) => {}
         }
-        Ok(())
+        trees.withhold_for_ranges();
+        Ok(true)
     }
 
     /// Makes two ranges of one, whose rows are in two new stocks.
@@ -179,14 +195,14 @@ enum Cut {
     Gone,
 }
 
-/// Writes all rows of a stock, and begins a second base once there are so many bytes.
+/// Writes all rows of a stock, and begins a second base once there are so many bytes. None if that cannot be now.
 fn write_bases(
     trees: &Trees,
     recorder: &Recorder,
     range: &Range,
     stock: &Arc<Stock>,
     divide_at: u64,
-) -> Result<Vec<Part>> {
+) -> Result<Option<Bases>> {
     let bits = trees.filter_bits();
     let new_writer = || RunWriter::new(trees, recorder, range.object);
     let finish = |writer: RunWriter<'_>| {
@@ -196,22 +212,32 @@ fn write_bases(
             false => Some(writer.finish(Some(bits))?),
         })
     };
-    let mut parts = Vec::new();
+    let (mut parts, mut replaced_to) = (Vec::new(), Lsn::ZERO);
     let (mut writer, mut low) = (new_writer(), range.low.clone());
     let mut at = Some(range.low.clone());
     while let Some(from) = at.take() {
         let merged = trees.read_merged(stock, range, from, IMAGES_AT_A_TIME, recorder)?;
-        for index in 0..merged.len() {
-            let entry = merged.row(index);
+        for found in merged.keys() {
+            let key = found.key();
             if parts.is_empty() && writer.totals().bytes >= divide_at {
                 let begun = (std::mem::replace(&mut writer, new_writer()), low);
                 parts.push(Part { low: begun.1, base: finish(begun.0)? });
-                low = entry.key.into();
+                low = key.into();
             }
-            writer.push(entry.stamp, entry.key, entry.value)?;
+            let Some(settling) = compacted(trees, &found, stock.flushed_below()) else {
+                return Ok(None);
+            };
+            replaced_to = replaced_to.max(settling.replaced_to());
+            let Settled { below, open } = settling.settled;
+            let row = below.filter(|(stamp, _)| !stamp.is_removal());
+            match (row, open) {
+                (row, Some(intent)) => writer.push_intent(key, row, intent)?,
+                (Some((stamp, value)), None) => writer.push(stamp, key, value)?,
+                (None, None) => {}
+            }
         }
         at = merged.high().filter(|high| range.high.as_deref() != Some(*high)).map(Box::from);
     }
     parts.push(Part { low, base: finish(writer)? });
-    Ok(parts)
+    Ok(Some(Bases { parts, replaced_to }))
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariants
 //! 1. No checkpoint is taken meanwhile: it would meet leaves with images beside leaves of the range.
-//! 2. Leaves with intents of large transactions are not converted: a stock has none.
+//! 2. Intents of large transactions in images come into the base as they are; those in memory wait for the flush.
 //! 3. Nothing is read or written under the latches.
 //! 4. A leaf whose image was read is still clean with this image when it is latched: the base has what it has. A row
 //!    that was removed from it since would be there again.
@@ -21,11 +21,11 @@ use onrush_latch::{ExclusiveGuard, lock_counted};
 use onrush_log::Lsn;
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
 
-use super::intent::resolve_intents;
 use super::{Tree, Trees};
 use crate::error::Result;
 use crate::node::fence::{Fence, head};
 use crate::node::inner::InnerNode;
+use crate::node::leaf::Entry;
 use crate::options::Background;
 use crate::space::Purpose;
 use crate::storage::{Image, LeafState, Range, RunWriter, Stock};
@@ -112,8 +112,7 @@ fn is_written(trees: &Trees, image: &Image) -> bool {
     }
 }
 
-/// Writes a stock of what the images have. None if there is an intent, which a stock cannot have, or an image could not
-/// be written.
+/// Writes a stock of what the images have. None if an image could not be written.
 fn write_base(
     trees: &Trees,
     recorder: &Recorder,
@@ -124,7 +123,6 @@ fn write_base(
     clean.sort_unstable_by(|a, b| a.low.cmp(&b.low));
     let mut writer = RunWriter::new(trees, recorder, object);
     let mut pages = AlignedBuffer::new(IMAGES_AT_A_TIME.min(clean.len()) * LEAF_BYTES);
-    let mut has_intent = false;
     for leaves in clean.chunks(IMAGES_AT_A_TIME) {
         if !leaves.iter().all(|leaf| is_written(trees, &leaf.image)) {
             return Ok(None);
@@ -135,17 +133,26 @@ fn write_base(
             trees.read_leaf_images(&images, &mut pages[..images.len() * LEAF_BYTES])?;
         }
         for (leaf, page) in leaves.iter().zip(pages.chunks_exact(LEAF_BYTES)) {
+            // A row, until it is known whether an intent stands on it.
+            let mut row: Option<Entry<'_>> = None;
             trees.visit_image(object, &leaf.image, page, |entry| {
-                has_intent |= entry.stamp.as_intent().is_some();
-                match leaf.covers(entry.key) && !has_intent {
-                    true => writer.push(entry.stamp, entry.key, entry.value),
-                    false => Ok(()),
+                if !leaf.covers(entry.key) {
+                    return Ok(());
                 }
+                let before = row.take();
+                if entry.stamp.as_intent().is_none() {
+                    row = Some(entry);
+                    return before.map_or(Ok(()), |it| writer.push(it.stamp, it.key, it.value));
+                }
+                let below = before.filter(|row| row.key == entry.key);
+                if let Some(it) = before.filter(|_| below.is_none()) {
+                    writer.push(it.stamp, it.key, it.value)?;
+                }
+                let below = below.map(|row| (row.stamp, row.value));
+                writer.push_intent(entry.key, below, (entry.stamp, entry.value))
             })?;
+            row.map_or(Ok(()), |it| writer.push(it.stamp, it.key, it.value))?;
         }
-    }
-    if has_intent {
-        return Ok(None);
     }
     let base = match writer.is_empty() {
         true => None,
@@ -193,8 +200,8 @@ impl Tree {
             trees.space.grow()?;
         }
         let held = self.latch_all(trees, recorder, object, &node, &clean);
-        let range = held
-            .and_then(|held| self.put_behind(trees, (object, &node, &clean), held, leaves, stock));
+        let range =
+            held.map(|held| self.put_behind(trees, (object, &node, &clean), held, leaves, stock));
         drop(claim);
         let Some(range) = range else {
             trees.space.unreserve(leaves);
@@ -280,7 +287,7 @@ impl Tree {
     }
 
     /// Puts the leaves in front of a stock that has the rows of the clean ones, and makes the others dirty; of the
-    /// reserved slots those that were not take one each. None if one of them has an intent that a stock cannot have.
+    /// reserved slots those that were not take one each.
     fn put_behind(
         &self,
         trees: &Trees,
@@ -288,15 +295,7 @@ impl Tree {
         mut held: Vec<Held<'_>>,
         reserved: i64,
         stock: Stock,
-    ) -> Option<Arc<Range>> {
-        for (_, leaf) in &mut held {
-            if let Some(rows) = leaf.rows.as_mut() {
-                resolve_intents(trees, self, rows);
-                if rows.holds_large_intents() {
-                    return None;
-                }
-            }
-        }
+    ) -> Arc<Range> {
         let bounds = (node.low.as_slice().into(), node.high.as_deref().map(Box::from));
         let range = trees.ranges.add(object, bounds, stock);
         let mut left = reserved;
@@ -314,6 +313,6 @@ impl Tree {
             trees.ranges.note_changed(object, leaf.low.bytes());
         }
         trees.space.unreserve(left);
-        Some(range)
+        range
     }
 }

@@ -1,22 +1,29 @@
 //! Moves the rows of a range from its front leaves into a new fragment of its stock.
 //!
-//! 1. F, the completed prefix of the log, is read. 2. Leaf by leaf the rows and removals below F are copied, in key
-//!    order, and written. 3. The stock with the new fragment is published. 4. Leaf by leaf, under the latch, what was
-//!    copied is dropped; what came since stays.
+//! 1. F, the completed prefix of the log, is read. 2. Leaf by leaf rows and removals are copied, in key order, and
+//!    written. 3. The stock with the new fragment is published. 4. Leaf by leaf, under the latch, what is below F is
+//!    dropped; what came since stays.
 //!
 //! Invariants
 //! 1. Rows are dropped after the stock with them is published, never before.
 //! 2. All below F is copied: a change below F has placed its row before F was read, and what a transaction decided
 //!    below F is known, so its intents are resolved first. An entry below F that appears later was taken out of the
-//!    stock.
-//! 3. A row stays in its leaf as long as an intent is on its key: what the intent replaces is needed there.
-//! 4. A leaf that keeps rows stays dirty for its epoch, unless the flush is a checkpoint's, for which F is at least C:
+//!    stock. What is not below F is copied, too: the row of a large transaction may be of a piece below F, though its
+//!    own LSN, that of the commit, is not. Redo comes to what is above F again.
+//! 3. A row stays in its leaf as long as an intent is on its key: what the intent replaces is needed there. The
+//!    intent of a large transaction goes with its row into the same image, and leaves no row behind.
+//! 4. What was copied with an intent is dropped only if the same intent is there still. Of a leaf from which one was
+//!    taken back since, nothing is dropped: it may be that the stock alone had it, with a row that is now in the leaf.
+//! 5. A leaf that keeps rows stays dirty for its epoch, unless the flush is a checkpoint's, for which F is at least C:
 //!    then what it keeps is for the next one.
 
+use std::collections::HashMap;
+use std::ops::Range as Span;
 use std::sync::Arc;
 
 use onrush_log::Lsn;
 use onrush_waits::{Counter, Phase, Recorder};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::intent::resolve_intents;
 use super::{Refusal, Tree, Trees};
@@ -32,41 +39,87 @@ use crate::units::{Epoch, LeafId};
 #[derive(Default)]
 struct Copied {
     bytes: Vec<u8>,
-    rows: Vec<(Stamp, usize, usize, usize)>,
+    keys: Vec<CopiedKey>,
+}
+
+/// Of one key a row or a removal, the intent of a large transaction on it, or both.
+struct CopiedKey {
+    key: Span<usize>,
+    decided: Option<CopiedEntry>,
+    intent: Option<CopiedEntry>,
+}
+
+#[derive(Clone, Copy)]
+struct CopiedEntry {
+    stamp: Stamp,
+    value_at: usize,
+    end: usize,
+}
+
+/// Intents that were copied, by their keys, both as hashes.
+type CopiedIntents = HashMap<u64, u64>;
+
+fn hash_of_intent(stamp: Stamp, value: &[u8]) -> u64 {
+    xxh3_64_with_seed(value, stamp.raw())
 }
 
 impl Copied {
-    /// Copies rows and removals below `below`, from `low` on.
-    fn take(&mut self, rows: &LeafRows, low: &[u8], below: Lsn) {
+    /// Copies rows, removals and intents of large transactions, from `low` on.
+    fn take(&mut self, rows: &LeafRows, low: &[u8]) {
         self.bytes.clear();
-        self.rows.clear();
+        self.keys.clear();
         self.bytes.extend_from_slice(rows.entry_bytes());
-        let (bytes, copied) = (&self.bytes, &mut self.rows);
+        let (bytes, keys) = (&self.bytes, &mut self.keys);
         rows.visit_in_order(|stamp, key_at, value_at, end| {
-            let is_below = stamp.decided_at().is_some_and(|lsn| lsn < below);
-            if is_below && bytes[key_at..value_at] >= *low {
-                copied.push((stamp, key_at, value_at, end));
+            let key = key_at..value_at;
+            if bytes[key.clone()] < *low {
+                return;
+            }
+            let end = if stamp.is_removal() { value_at } else { end };
+            let entry = CopiedEntry { stamp, value_at, end };
+            if stamp.decided_at().is_some() {
+                keys.push(CopiedKey { key, decided: Some(entry), intent: None });
+            } else if !stamp.is_small_intent() {
+                match keys.last_mut() {
+                    Some(last) if bytes[last.key.clone()] == bytes[key.clone()] => {
+                        last.intent = Some(entry);
+                    }
+                    _ => keys.push(CopiedKey { key, decided: None, intent: Some(entry) }),
+                }
             }
         });
     }
 
     /// Without the removals where there is nothing that they could hide.
-    fn write(&self, writer: &mut RunWriter<'_>, first: bool) -> Result<()> {
-        for (stamp, key_at, value_at, end) in &self.rows {
-            if stamp.is_removal() && (first || planted(Fault::RemovalsNotFlushed)) {
-                continue;
+    fn write(
+        &self,
+        writer: &mut RunWriter<'_>,
+        first: bool,
+        intents: &mut CopiedIntents,
+    ) -> Result<()> {
+        let with_value =
+            |entry: &CopiedEntry| (entry.stamp, &self.bytes[entry.value_at..entry.end]);
+        let hides_nothing = first || planted(Fault::RemovalsNotFlushed);
+        for CopiedKey { key, decided, intent } in &self.keys {
+            let key = &self.bytes[key.clone()];
+            let is_written = |it: &&CopiedEntry| !(hides_nothing && it.stamp.is_removal());
+            let decided = decided.as_ref().filter(is_written).map(with_value);
+            match (decided, intent.as_ref().map(with_value)) {
+                (Some((stamp, value)), None) => writer.push(stamp, key, value)?,
+                (decided, Some((stamp, value))) => {
+                    writer.push_intent(key, decided, (stamp, value))?;
+                    intents.insert(xxh3_64(key), hash_of_intent(stamp, value));
+                }
+                (None, None) => {}
             }
-            let end = if stamp.is_removal() { value_at } else { end };
-            let (key, value) = (&self.bytes[*key_at..*value_at], &self.bytes[*value_at..*end]);
-            writer.push(*stamp, key, value)?;
         }
         Ok(())
     }
 }
 
 impl Tree {
-    /// Flushes what is below the completed prefix; false if somebody else is at the range. A checkpoint waits for him:
-    /// `checkpoint` is the epoch that it has begun. Called without latches.
+    /// Flushes what is below the completed prefix, and tells how many frames that gave back; none if somebody else is
+    /// at the range. A checkpoint waits for him: `checkpoint` is the epoch that it has begun. Called without latches.
     ///
     /// # Errors
     /// A full disk: nothing has changed. A failed write: the engine stops.
@@ -76,33 +129,33 @@ impl Tree {
         recorder: &Recorder,
         range: &Arc<Range>,
         checkpoint: Option<Epoch>,
-    ) -> Result<bool> {
+    ) -> Result<Option<usize>> {
         let one = match (checkpoint, trees.options.background) {
             (Some(_), Background::Threads) => Some(range.maintenance.lock()),
             // The caller may be at it himself: he came here while the disk was busy for him.
             _ => range.maintenance.try_lock(),
         };
         if range.is_retired() {
-            return Ok(true);
+            return Ok(Some(0));
         }
         if one.is_none() {
             // A checkpoint that cannot have the rows below C fails.
             let frames = trees.frames.frames();
-            return checkpoint.map_or(Ok(false), |_| Err(Error::LeafMemoryTooSmall { frames }));
+            return checkpoint.map_or(Ok(None), |_| Err(Error::LeafMemoryTooSmall { frames }));
         }
         let _work = recorder.work(Phase::Flush);
         let below = trees.completed_below();
         let mut writer = RunWriter::new(trees, recorder, range.object);
         let first = range.stock().is_empty();
-        let copied = self.copy_front(trees, recorder, range, (below, first), &mut writer);
-        match copied {
-            Ok(()) => {}
+        let copied = self.copy_front(trees, recorder, range, first, &mut writer);
+        let intents = match copied {
+            Ok(intents) => intents,
             // The table is gone, and with it the range.
-            Err(CopyError::Gone) => return Ok(true),
+            Err(CopyError::Gone) => return Ok(Some(0)),
             Err(CopyError::Failed(error)) => return Err(error),
-        }
-        let early = planted(Fault::ShedBeforePublish)
-            .then(|| self.shed_front(trees, recorder, range, below, checkpoint));
+        };
+        let shed = || self.shed_front(trees, recorder, range, (below, &intents), checkpoint);
+        let early = planted(Fault::ShedBeforePublish).then(shed);
         let rows = writer.totals().rows;
         if rows > 0 {
             // The first run is a base, since there is nothing below it.
@@ -112,12 +165,17 @@ impl Tree {
             recorder.count(Counter::RangeRowsFlushed, rows);
             let told = if planted(Fault::FlushLsnTooHigh) { Lsn(below.0 + 4096) } else { below };
             trees.ranges.publish(range, range.stock().with(run, keys, told));
+            trees.withhold_for_ranges();
+        } else if range.stock().has_intents() {
+            // A compaction makes rows of intents whose commits are below.
+            trees.ranges.publish(range, range.stock().flushed_to(below));
         }
-        let shed = || self.shed_front(trees, recorder, range, below, checkpoint);
-        let emptied = early.unwrap_or_else(shed);
+        let Shed { emptied, frames } = early.unwrap_or_else(shed);
         self.pack(trees, recorder, range, emptied);
-        trees.ranges.note_flushed();
-        Ok(true)
+        if frames > 0 {
+            trees.ranges.note_flushed();
+        }
+        Ok(Some(frames))
     }
 
     fn copy_front(
@@ -125,49 +183,50 @@ impl Tree {
         trees: &Trees,
         recorder: &Recorder,
         range: &Range,
-        (below, first): (Lsn, bool),
+        first: bool,
         writer: &mut RunWriter<'_>,
-    ) -> std::result::Result<(), CopyError> {
-        let mut copied = Copied::default();
+    ) -> std::result::Result<CopiedIntents, CopyError> {
+        let (mut copied, mut intents) = (Copied::default(), CopiedIntents::new());
         let mut at = range.low.to_vec();
         loop {
             let next = {
                 let key = (head(&at), at.as_slice());
                 let latched = self.latch_exclusive(trees, recorder, None, key, range.object);
                 let (_, mut leaf) = latched.map_err(|_: Refusal| CopyError::Gone)?;
-                copied.rows.clear();
+                copied.keys.clear();
                 if let Some(rows) = leaf.rows.as_mut() {
                     resolve_intents(trees, self, rows);
-                    copied.take(rows, &at, below);
+                    rows.set_taken_back(false);
+                    copied.take(rows, &at);
                 }
                 next_in(range, &leaf)
             };
-            copied.write(writer, first).map_err(CopyError::Failed)?;
+            copied.write(writer, first, &mut intents).map_err(CopyError::Failed)?;
             match next {
                 Some(next) => at = next,
-                None => return Ok(()),
+                None => return Ok(intents),
             }
         }
     }
 
-    /// Drops what is below `below` from the front leaves. Returns those with nothing left, but for the first.
+    /// Drops what was copied, what is below `below` and these intents, from the front leaves.
     fn shed_front(
         &self,
         trees: &Trees,
         recorder: &Recorder,
         range: &Range,
-        below: Lsn,
+        (below, intents): (Lsn, &CopiedIntents),
         checkpoint: Option<Epoch>,
-    ) -> Vec<(LeafId, Box<[u8]>)> {
-        let mut emptied = Vec::new();
+    ) -> Shed {
+        let Shed { mut emptied, mut frames } = Shed::default();
         let mut at = range.low.to_vec();
         loop {
             let key = (head(&at), at.as_slice());
             let latched = self.latch_exclusive(trees, recorder, None, key, range.object);
             let Ok((id, mut leaf)) = latched else { break };
-            shed(&mut leaf, below);
+            shed(&mut leaf, below, intents);
             if leaf.has_nothing_in_memory() {
-                trees.drop_rows(&mut leaf);
+                frames += usize::from(trees.drop_rows(&mut leaf));
                 if leaf.low.bytes() > &*range.low {
                     emptied.push((id, leaf.low.bytes().into()));
                 }
@@ -182,8 +241,17 @@ impl Tree {
                 None => break,
             }
         }
-        emptied
+        Shed { emptied, frames }
     }
+}
+
+/// What became of front leaves behind a flush.
+#[derive(Default)]
+struct Shed {
+    /// Those with nothing left, but for the first.
+    emptied: Vec<(LeafId, Box<[u8]>)>,
+    /// How many were given back.
+    frames: usize,
 }
 
 enum CopyError {
@@ -197,16 +265,30 @@ fn next_in(range: &Range, leaf: &LeafState) -> Option<Vec<u8>> {
     range.high.as_ref().is_none_or(|high| *next < **high).then(|| next.to_vec())
 }
 
-/// Drops rows and removals below `below`, but for those under an intent.
-fn shed(leaf: &mut LeafState, below: Lsn) {
-    let Some(rows) = leaf.rows.as_mut() else { return };
+/// Drops rows and removals below `below`, and intents that were copied with all that is there of their keys.
+fn shed(leaf: &mut LeafState, below: Lsn, intents: &CopiedIntents) {
+    let Some(rows) = leaf.rows.as_mut().filter(|rows| !rows.has_taken_back()) else { return };
     let has_intents = rows.intents() > 0;
-    for index in (0..rows.len()).rev() {
+    let is_below = |stamp: Stamp| stamp.decided_at().is_some_and(|lsn| lsn < below);
+    let was_copied_with = |rows: &LeafRows, key: &[u8]| {
+        let found = rows.find(key);
+        let decided = found.decided().map(|index| rows.entry(index).stamp);
+        let intent = found.intent.map(|index| rows.entry(index));
+        let copied = intents.get(&xxh3_64(key)).copied();
+        let now = intent.map(|entry| hash_of_intent(entry.stamp, entry.value));
+        decided.is_none_or(is_below) && now == copied
+    };
+    let looks_for_intents =
+        (has_intents || !intents.is_empty()) && !planted(Fault::ShedUnderIntent);
+    let mut is_dropped: Vec<bool> = Vec::with_capacity(rows.len());
+    for index in 0..rows.len() {
         let entry = rows.entry(index);
-        let is_below = entry.stamp.decided_at().is_some_and(|lsn| lsn < below);
-        let stays = has_intents && rows.find(entry.key).intent.is_some();
-        if is_below && (!stays || planted(Fault::ShedUnderIntent)) {
-            rows.remove(index);
-        }
+        is_dropped.push(match looks_for_intents {
+            true => was_copied_with(rows, entry.key),
+            false => is_below(entry.stamp),
+        });
+    }
+    for index in (0..rows.len()).rev().filter(|index| is_dropped[*index]) {
+        rows.remove(index);
     }
 }

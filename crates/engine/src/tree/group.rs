@@ -223,7 +223,7 @@ impl Tree {
         let Some(last) = held.last_mut() else { return Err(GroupRefusal::NotThisWay) };
         // Whether a key is in the stock that memory cannot tell the general way finds out.
         if let Some(range) = &last.leaf.range
-            && !matches!(range.find(seat.spares.part.as_ref(), key), Ok(None))
+            && range.look(seat.spares.part.as_ref(), key, |found| found.is_none()) != Ok(true)
         {
             return Err(GroupRefusal::NotThisWay);
         }

@@ -127,9 +127,6 @@ impl Placing<'_> {
         seat: &mut Seat<'_>,
         intent: &Intent<'_>,
     ) -> Result<(), Refusal> {
-        if matches!(intent.owner, Owner::Large(_)) && self.leaf.range.is_some() {
-            return Err(Refusal::LargeInRange);
-        }
         let found = self.find_or_fetch(tree, seat, intent.key, intent.must_be_absent)?;
         if let Some(index) = found.intent
             && !self.is_own(index, intent.owner)
@@ -335,22 +332,39 @@ fn remove_older(
     let mut was_there = false;
     if let Some(index) = older {
         let entry = rows.entry(index);
-        let row = entry.stamp.lsn();
-        was_there = row.is_some();
-        if let Some(written_at) = row.filter(|_| keeps) {
-            let all = &trees.old_versions;
-            tree.versions.keep(all, entry.key, written_at, entry.value).ends_at(ended_at);
-        } else if row.is_some() {
-            tree.versions.let_go(ended_at);
+        if let Some(written_at) = entry.stamp.lsn() {
+            was_there = true;
+            keep_or_let_go(trees, tree, (entry.key, entry.value), written_at, (ended_at, keeps));
         }
         rows.remove(index);
     }
     was_there
 }
 
+/// A row was replaced or removed: the version store gets it if a snapshot may need it.
+pub(super) fn keep_or_let_go(
+    trees: &Trees,
+    tree: &Tree,
+    (key, value): (&[u8], &[u8]),
+    written_at: Lsn,
+    (ended_at, keeps): (Lsn, bool),
+) {
+    match keeps {
+        true => {
+            tree.versions.keep(&trees.old_versions, key, written_at, value).ends_at(ended_at);
+        }
+        false => tree.versions.let_go(ended_at),
+    }
+}
+
 /// What was not there was removed. Who fills an index puts no entry there that a snapshot before the removal wants: a
 /// version that no snapshot sees tells of the removal, as long as there are such snapshots.
-fn note_removal(trees: &Trees, tree: &Tree, key: &[u8], (removed_at, keeps): (Lsn, bool)) {
+pub(super) fn note_removal(
+    trees: &Trees,
+    tree: &Tree,
+    key: &[u8],
+    (removed_at, keeps): (Lsn, bool),
+) {
     match keeps {
         true => {
             tree.versions.keep(&trees.old_versions, key, removed_at, &[]).ends_at(removed_at);

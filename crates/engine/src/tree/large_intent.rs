@@ -6,13 +6,14 @@ use onrush_waits::Recorder;
 
 use super::Trees;
 use super::intent::{OwnIntent, resolvable, resolve_intents};
+use super::scan::{Bounds, Direction, hold_stock, lower, stock_part};
 use super::write::{Placing, make_dirty};
 use super::{Blocked, Refusal, Seat, Tree};
 use crate::fault::{Fault, planted};
-use crate::node::fence::head;
-use crate::node::leaf::{LargeOwner, Owner};
+use crate::node::fence::{Fence, head};
+use crate::node::leaf::{Entry, Found, LargeOwner, Owner, Stamp};
 use crate::space::Purpose;
-use crate::storage::OnDisk;
+use crate::storage::{OnDisk, StockKey, StockPart};
 use crate::units::{LeafId, ObjectId};
 
 /// Key bytes and value bytes.
@@ -62,26 +63,40 @@ impl Tree {
         Swept::Next(next)
     }
 
-    /// Keys of the leaf of `key` on which the large transaction has placed something in `piece` or a later
-    /// one, and where the next leaf begins.
+    /// Keys from `key` on, of its leaf and of a part of the stock behind it, on which the large transaction has placed
+    /// something in `piece` or a later one, and where the next ones begin.
     pub(crate) fn own_keys(
         &self,
         trees: &Trees,
-        recorder: &Recorder,
+        seat: &Seat<'_>,
         object: ObjectId,
         key: &[u8],
         from: LargeOwner,
     ) -> Result<(Vec<Box<[u8]>>, Option<Vec<u8>>), Refusal> {
-        let (id, leaf) = self.latch_shared(trees, recorder, key, object)?;
-        let next = leaf.high.as_ref().map(|high| high.bytes().to_vec());
+        let (id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
         let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(id))?;
-        let Some(rows) = rows else { return Ok((Vec::new(), next)) };
-        let is_own = |owner: Owner| matches!(owner, Owner::Large(own) if own.id == from.id && own.piece >= from.piece);
-        let keys = (0..rows.len())
-            .map(|index| rows.entry(index))
-            .filter(|entry| entry.stamp.as_intent().is_some_and(|(owner, _)| is_own(owner)))
-            .map(|entry| entry.key.into());
-        Ok((if rows.intents() == 0 { Vec::new() } else { keys.collect() }, next))
+        let is_own = |entry: &Entry<'_>| {
+            let owner = entry.stamp.as_intent().map(|(owner, _)| owner);
+            matches!(owner, Some(Owner::Large(own)) if own.id == from.id && own.piece >= from.piece)
+        };
+        let rows = rows.filter(|rows| rows.intents() > 0);
+        let entries = rows.iter().flat_map(|rows| (0..rows.len()).map(|index| rows.entry(index)));
+        let mut keys: Vec<Box<[u8]>> =
+            entries.filter(is_own).map(|entry| entry.key.into()).collect();
+        let stock = hold_stock(&leaf).filter(|it| it.owners().any(|owner| owner == from.id));
+        let bounds = Bounds { low: key.to_vec(), high: None };
+        let part = stock_part(seat, &leaf, stock.as_deref(), &bounds, Direction::Forward)?;
+        let leaf_high = leaf.high.as_ref().map(Fence::bytes);
+        let next = lower(leaf_high, part.and_then(StockPart::high));
+        // Where the leaf has the key, too, it says what counts: then nothing is found to be taken back.
+        let is_here =
+            |found: &StockKey<'_>| found.key() >= key && next.is_none_or(|next| found.key() < next);
+        let in_stock = part.into_iter().flat_map(StockPart::keys).filter(is_here);
+        let in_stock = in_stock.filter(|found| found.intents().any(|intent| is_own(&intent)));
+        keys.extend(in_stock.map(|found| found.key().into()));
+        keys.sort_unstable();
+        keys.dedup();
+        Ok((keys, next.map(<[u8]>::to_vec)))
     }
 
     /// What the large transaction `id` has placed on a key.
@@ -95,15 +110,22 @@ impl Tree {
     ) -> Result<Option<OwnIntent>, Refusal> {
         let (leaf_id, leaf) = self.latch_shared(trees, seat.recorder, key, object)?;
         let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(leaf_id))?;
-        let Some(rows) = rows else { return Ok(None) };
-        let Some(index) = rows.find(key).intent else { return Ok(None) };
-        let entry = rows.entry(index);
-        Ok(match entry.stamp.as_intent() {
+        let found = rows.map_or_else(Found::default, |rows| rows.find(key));
+        let own = |entry: Entry<'_>| match entry.stamp.as_intent() {
             Some((Owner::Large(LargeOwner { id: there, piece }), removes)) if there == id => {
                 Some(OwnIntent { piece, value: (!removes).then(|| entry.value.into()) })
             }
             _ => None,
-        })
+        };
+        if let Some(entry) = found.intent.and_then(|index| rows.map(|rows| rows.entry(index))) {
+            return Ok(own(entry));
+        }
+        let Some(range) = leaf.range.as_ref().filter(|_| found.decided().is_none()) else {
+            return Ok(None);
+        };
+        let in_stock = |found: Option<StockKey<'_>>| found?.intents().find_map(own);
+        let part = seat.spares.part.as_ref();
+        Ok(range.look(part, key, in_stock).map_err(Blocked::from)?)
     }
 
     /// Puts a row that nobody else knows and the log does not take, unless it is there already.
@@ -167,13 +189,7 @@ impl Tree {
         let (leaf_id, leaf) = self.latch_exclusive(trees, seat.recorder, None, at, object)?;
         let mut placing =
             Placing { trees, id: leaf_id, leaf, half: None, purpose: Purpose::Removal };
-        let result = match before {
-            Some(OwnIntent { piece, value }) => {
-                let owner = Owner::Large(LargeOwner { id, piece: *piece });
-                placing.replace_intent(self, seat, owner, (key, value.as_deref()))
-            }
-            None => placing.remove_intent(self, seat, key, id),
-        };
+        let result = placing.restore(self, seat, (key, id), before);
         let Placing { id, leaf, half, .. } = placing;
         trees.note_emptied(id, &leaf);
         drop(leaf);
@@ -185,7 +201,23 @@ impl Tree {
 }
 
 impl Placing<'_> {
-    /// Takes the intent of a large transaction away.
+    fn restore(
+        &mut self,
+        tree: &Tree,
+        seat: &mut Seat<'_>,
+        (key, id): (&[u8], u64),
+        before: Option<&OwnIntent>,
+    ) -> Result<(), Blocked> {
+        let Some(OwnIntent { piece, value }) = before else {
+            return self.remove_intent(tree, seat, key, id);
+        };
+        self.fetch(tree, seat, key)?;
+        let owner = Owner::Large(LargeOwner { id, piece: *piece });
+        self.replace_intent(tree, seat, owner, (key, value.as_deref()))
+    }
+
+    /// Takes the intent of a large transaction away. A front leaf has from then on the row that is below it, or says
+    /// that there is none: the stock may have the intent, too.
     pub(super) fn remove_intent(
         &mut self,
         tree: &Tree,
@@ -193,10 +225,31 @@ impl Placing<'_> {
         key: &[u8],
         id: u64,
     ) -> Result<(), Blocked> {
-        let Some(index) = self.find(tree, seat, key)?.intent else { return Ok(()) };
+        let found = self.fetch(tree, seat, key)?;
+        let Some(index) = found.intent else { return Ok(()) };
         if self.is_own(index, Owner::Large(LargeOwner { id, piece: 0 })) {
             self.make_dirty(seat)?;
-            self.rows().remove(index);
+            let is_front = self.leaf.range.is_some() && !planted(Fault::TakenBackShowsThrough);
+            // Redo places intents without a look at the stock.
+            let hides = planted(Fault::RedoneTakeBackHides);
+            let below = match is_front && found.decided().is_none() && !hides {
+                true => self.below_in_stock(seat, key)?,
+                false => None,
+            };
+            match below {
+                Some((stamp, value)) => {
+                    self.make_space(seat, key, Entry::bytes(key, &value))?;
+                    if let Some(index) = self.find(tree, seat, key)?.intent {
+                        self.rows().remove(index);
+                    }
+                    self.rows().append(stamp, key, &value);
+                }
+                None if is_front && found.decided().is_none() => {
+                    self.rows().restamp(index, Stamp::removed(Lsn::FIRST));
+                }
+                None => self.rows().remove(index),
+            }
+            self.rows().set_taken_back(is_front);
         }
         Ok(())
     }

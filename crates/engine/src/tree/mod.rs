@@ -21,6 +21,7 @@ mod read;
 mod scan;
 mod split;
 mod split_point;
+mod stock_intents;
 #[allow(clippy::module_inception)]
 mod tree;
 mod trees;
@@ -132,8 +133,6 @@ pub(crate) enum Refusal {
     Held,
     /// A transaction that is open has locked the row.
     Locked,
-    /// A large transaction cannot write to a range that has a stock.
-    LargeInRange,
     /// The snapshot was given up, and something has gone that it may have seen here.
     TooOld,
     /// The table was truncated or dropped meanwhile.

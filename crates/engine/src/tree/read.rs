@@ -6,6 +6,7 @@ use onrush_log::Lsn;
 
 use super::Trees;
 use super::own_versions::OwnValue;
+use super::stock_intents::seen_in_stock;
 use super::{Blocked, Refusal, Seat, Tree};
 use crate::node::leaf::{Entry, Found, Owner};
 use crate::status::TransactionStatus;
@@ -99,12 +100,17 @@ impl Tree {
         {
             return Ok(take(Some(lsn), entry.value));
         }
-        if let Some(range) = leaf.range.as_ref().filter(|_| found.decided().is_none())
-            && let Some((lsn, bytes)) =
-                range.find(seat.spares.part.as_ref(), key).map_err(Blocked::from)?
-            && view.sees(lsn)
-        {
-            return Ok(take(Some(lsn), bytes));
+        if let Some(range) = leaf.range.as_ref().filter(|_| found.decided().is_none()) {
+            let seen = range.look(seat.spares.part.as_ref(), key, |found| match found {
+                Some(found) => seen_in_stock(trees, object, &found, view),
+                None => Ok(None),
+            });
+            if let Some((lsn, row)) = seen.map_err(Blocked::from)?? {
+                return Ok(match row {
+                    Some(bytes) => take(lsn, &bytes),
+                    None => Look { is_there: false, lsn },
+                });
+            }
         }
         // The leaf's version is too new or gone; an older one may be kept. The latch is still
         // held, so no version moves between leaf and store meanwhile.

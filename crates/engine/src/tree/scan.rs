@@ -5,13 +5,17 @@
 //! two batches cannot lose or repeat a row.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use parking_lot::RwLockReadGuard;
 
 use super::Trees;
 use super::{Blocked, Refusal, Seat, Tree, View};
 use crate::node::fence::{Fence, head};
-use crate::node::leaf::{Entry, LeafRows};
-use crate::storage::{LeafState, OnDisk, StockPart, WantedPart};
+use crate::node::leaf::LeafRows;
+use crate::storage::{LeafState, OnDisk, Stock, StockKey, StockPart, WantedPart};
 use crate::tree::read::{Seen, resolved_intent};
+use crate::tree::stock_intents::seen_in_stock;
 use crate::units::{LeafId, ObjectId};
 use onrush_waits::LatchClass;
 
@@ -102,7 +106,8 @@ impl Tree {
         match direction {
             Direction::Forward => {
                 let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
-                let part = stock_part(seat, &leaf, bounds, direction)?;
+                let stock = hold_stock(&leaf);
+                let part = stock_part(seat, &leaf, stock.as_deref(), bounds, direction)?;
                 let reach = self.collect(trees, (id, &leaf, part), view, bounds, batch)?;
                 match reach.high {
                     Some(high) => bounds.low = high,
@@ -111,7 +116,8 @@ impl Tree {
             }
             Direction::Backward => {
                 let (id, leaf) = self.latch_below(trees, seat, bounds.high.as_deref(), object)?;
-                let part = stock_part(seat, &leaf, bounds, direction)?;
+                let stock = hold_stock(&leaf);
+                let part = stock_part(seat, &leaf, stock.as_deref(), bounds, direction)?;
                 let reach = self.collect(trees, (id, &leaf, part), view, bounds, batch)?;
                 batch.rows.reverse();
                 if reach.low <= bounds.low {
@@ -157,7 +163,8 @@ impl Tree {
     }
 
     /// The rows of a latched leaf, and of the part of the stock behind it, that are inside `bounds` and visible, in
-    /// key order. Returns the keys that this is about: those of the leaf, but no more than of the part.
+    /// key order. The caller holds the stock. Returns the keys that this is about: those of the leaf, but no more
+    /// than of the part.
     pub(super) fn collect(
         &self,
         trees: &Trees,
@@ -189,7 +196,7 @@ impl Tree {
             return Ok(reach);
         }
         let mut merged = Merged { older: older.into_iter().peekable(), batch };
-        let mut stocked = StockRows::between(part, low, high);
+        let mut stocked = StockRows::between(trees, (object, view), part, low, high);
         let order = rows.map_or_else(Vec::new, LeafRows::order);
         if let Some(rows) = rows {
             let low_head = head(low);
@@ -206,10 +213,10 @@ impl Tree {
                     .filter(|i| rows.entry(usize::from(**i)).key == key);
                 let count = same.count();
                 let indexes = &order[position..position + count];
-                stocked.push_below(Some(key), view, &mut merged);
+                stocked.push_below(Some(key), &mut merged)?;
                 let row = match visible(trees, object, rows, indexes, view)? {
                     // Beside an intent that is not seen: nothing of the leaf tells about the key.
-                    InLeaf::Nothing => stocked.take(key, view),
+                    InLeaf::Nothing => stocked.take(key)?,
                     row => row,
                 };
                 stocked.skip(key);
@@ -217,18 +224,23 @@ impl Tree {
                 position += count;
             }
         }
-        stocked.push_below(None, view, &mut merged);
+        stocked.push_below(None, &mut merged)?;
         merged.finish();
         Ok(reach)
     }
 }
 
 /// The lower of two upper bounds.
-fn lower<'b>(a: Option<&'b [u8]>, b: Option<&'b [u8]>) -> Option<&'b [u8]> {
+pub(super) fn lower<'b>(a: Option<&'b [u8]>, b: Option<&'b [u8]>) -> Option<&'b [u8]> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
+}
+
+/// Holds the stock behind a leaf, if there is one, as long as it is asked what its intents mean.
+pub(super) fn hold_stock(leaf: &LeafState) -> Option<RwLockReadGuard<'_, Arc<Stock>>> {
+    leaf.range.as_ref().map(|range| range.hold_stock())
 }
 
 /// The part of the stock behind a leaf that a scan needs next; none if there is no stock, or nothing in it. `Blocked`
@@ -236,14 +248,14 @@ fn lower<'b>(a: Option<&'b [u8]>, b: Option<&'b [u8]>) -> Option<&'b [u8]> {
 pub(super) fn stock_part<'s>(
     seat: &'s Seat<'_>,
     leaf: &LeafState,
+    stock: Option<&Arc<Stock>>,
     bounds: &Bounds,
     direction: Direction,
 ) -> Result<Option<&'s StockPart>, Blocked> {
-    let Some(range) = &leaf.range else { return Ok(None) };
-    let stock = range.stock();
-    if stock.is_empty() {
+    let Some((range, stock)) = leaf.range.as_ref().zip(stock).filter(|(_, it)| !it.is_empty())
+    else {
         return Ok(None);
-    }
+    };
     let low = bounds.low.as_slice().max(&range.low);
     let high = lower(bounds.high.as_deref(), range.high.as_deref());
     let from_high = direction == Direction::Backward;
@@ -256,7 +268,7 @@ pub(super) fn stock_part<'s>(
             reaches && high.is_none_or(|high| part.low() < high)
         }
     };
-    if let Some(part) = part.filter(|part| part.is_of(&stock)).filter(is_next) {
+    if let Some(part) = part.filter(|part| part.is_of(stock)).filter(is_next) {
         return Ok(Some(part));
     }
     // Whoever has come to the end of what it had goes on from there.
@@ -265,58 +277,72 @@ pub(super) fn stock_part<'s>(
         true => bounds.high.as_deref() == Some(part.low()),
     });
     let images_max = goes_on.map_or(1, StockPart::images_next);
-    Err(WantedPart::keys(&stock, range.object, (low, high), from_high, images_max).into())
+    Err(WantedPart::keys(stock, range.object, (low, high), from_high, images_max).into())
 }
 
 /// The rows of a part of a stock that are not merged yet.
 struct StockRows<'p> {
+    trees: &'p Trees,
+    object: ObjectId,
+    view: View,
     part: Option<&'p StockPart>,
     next: usize,
     end: usize,
 }
 
 impl<'p> StockRows<'p> {
-    fn between(part: Option<&'p StockPart>, low: &[u8], high: Option<&[u8]>) -> StockRows<'p> {
+    fn between(
+        trees: &'p Trees,
+        (object, view): (ObjectId, View),
+        part: Option<&'p StockPart>,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> StockRows<'p> {
         let next = part.map_or(0, |part| part.rows_below(low));
         let below = |part: &StockPart| {
             high.map_or_else(|| part.len(), |high| part.rows_below(high)).max(next)
         };
-        StockRows { part, next, end: part.map_or(0, below) }
+        StockRows { trees, object, view, part, next, end: part.map_or(0, below) }
     }
 
-    fn first(&self) -> Option<Entry<'p>> {
-        self.part.filter(|_| self.next < self.end).map(|part| part.row(self.next))
+    fn first(&self) -> Option<StockKey<'p>> {
+        self.part.filter(|_| self.next < self.end).map(|part| part.key_at(self.next))
     }
 
     /// Merges the rows below `key`, or all.
     fn push_below<I: Iterator<Item = (Box<[u8]>, Seen)>>(
         &mut self,
         key: Option<&[u8]>,
-        view: View,
         merged: &mut Merged<'_, I>,
-    ) {
-        while let Some(entry) = self.first().filter(|entry| key.is_none_or(|key| entry.key < key)) {
-            merged.push(entry.key, seen_in_stock(entry, view));
-            self.next += 1;
+    ) -> Result<(), Blocked> {
+        while let Some(found) = self.first() {
+            let own = found.key();
+            if key.is_some_and(|key| own >= key) {
+                break;
+            }
+            merged.push(own, self.seen(&found)?);
+            self.next += found.len();
         }
+        Ok(())
     }
 
     /// What the stock says about a key, below which all is merged.
-    fn take(&self, key: &[u8], view: View) -> InLeaf<'p> {
-        let entry = self.first().filter(|entry| entry.key == key);
-        entry.map_or(InLeaf::Nothing, |entry| seen_in_stock(entry, view))
+    fn take(&self, key: &[u8]) -> Result<InLeaf<'p>, Blocked> {
+        let found = self.first().filter(|found| found.key() == key);
+        found.map_or(Ok(InLeaf::Nothing), |found| self.seen(&found))
     }
 
     /// The leaf has told about the key.
     fn skip(&mut self, key: &[u8]) {
-        self.next += usize::from(self.first().is_some_and(|entry| entry.key == key));
+        self.next += self.first().filter(|found| found.key() == key).map_or(0, |found| found.len());
     }
-}
 
-fn seen_in_stock(entry: Entry<'_>, view: View) -> InLeaf<'_> {
-    match entry.stamp.lsn() {
-        Some(lsn) if view.sees(lsn) => InLeaf::Row(Cow::Borrowed(entry.value)),
-        _ => InLeaf::NotVisible,
+    fn seen(&self, found: &StockKey<'p>) -> Result<InLeaf<'p>, Blocked> {
+        Ok(match seen_in_stock(self.trees, self.object, found, self.view)? {
+            Some((_, Some(value))) => InLeaf::Row(value),
+            Some((_, None)) => InLeaf::Removed,
+            None => InLeaf::NotVisible,
+        })
     }
 }
 

@@ -350,6 +350,7 @@ impl Tree {
         let result = match as_what {
             RedoneAs::Row => placing.redo(self, seat, (key, value), lsn),
             RedoneAs::Intent(owner) => placing.redo_intent(self, seat, (key, value), (lsn, owner)),
+            RedoneAs::NoIntent(_) if placing.is_flushed(lsn) => Ok(()),
             RedoneAs::NoIntent(owner) => placing.remove_intent(self, seat, key, owner.id),
         };
         let Placing { id, leaf, half, .. } = placing;
@@ -382,12 +383,20 @@ impl Placing<'_> {
         (key, value): (&[u8], Option<&[u8]>),
         (lsn, owner): (Lsn, LargeOwner),
     ) -> Result<(), Blocked> {
+        if self.is_flushed(lsn) {
+            return Ok(());
+        }
         let found = self.find(tree, seat, key)?;
         let known = found.decided().and_then(|index| self.rows().entry(index).stamp.decided_at());
         if known.is_some_and(|known| known >= lsn) {
             return Ok(());
         }
         self.replace_intent(tree, seat, Owner::Large(owner), (key, value))
+    }
+
+    /// Whether the stock has what a record says. What it has else is not looked at: what comes later goes before it.
+    fn is_flushed(&self, lsn: Lsn) -> bool {
+        self.leaf.range.as_ref().is_some_and(|range| lsn < range.stock().flushed_below())
     }
 
     pub(super) fn redo(
@@ -397,8 +406,7 @@ impl Placing<'_> {
         (key, value): (&[u8], Option<&[u8]>),
         lsn: Lsn,
     ) -> Result<(), Blocked> {
-        // What the stock has is not looked at: a record below is in it, and what comes later goes before it.
-        if self.leaf.range.as_ref().is_some_and(|range| lsn < range.stock().flushed_below()) {
+        if self.is_flushed(lsn) {
             return Ok(());
         }
         let found = self.find(tree, seat, key)?;

@@ -159,7 +159,7 @@ settings! {
         "Folder for the log, a relative one below each run's own; empty is beside the data.";
     CacheBytes = "cache_bytes", Kind::Bytes, All, "1GiB",
         "Memory for data: leaves, pages or blocks, whatever the target calls it.";
-    PastMemory = "past_memory", Kind::Word(&["off", "auto"]), Onrush, "off",
+    PastMemory = "past_memory", Kind::Word(&["off", "auto"]), Onrush, "auto",
         "Whether key ranges that are written to at random places, and are not in memory, keep their rows in stocks.";
     CheckpointSeconds = "checkpoint_seconds", Kind::Count(0, 86_400), Onrush, "60",
         "A checkpoint starts after so many seconds; 0 is never by time.";

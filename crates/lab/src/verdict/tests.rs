@@ -189,6 +189,7 @@ fn too_little_memory_is_told_from_cold_leaves() {
 #[test]
 fn random_keys_past_memory_are_told_of_stocks() {
     let mut case = waits(delayed(planted()), &[("PAGEIOLATCH_EX", 100.0)]);
+    case.settings.set(Setting::PastMemory, "off".into());
     assert!(!verdict(&case).change.contains("past_memory"), "its keys are in order");
     case.settings.set(Setting::Key, "uuid-v4".into());
     assert!(verdict(&case).change.contains("past_memory"));

@@ -49,7 +49,7 @@ pub struct EngineArguments {
     /// What happens where many sessions insert ascending keys [default: blocks]
     #[arg(long, value_name = "HOW")]
     pub sequential_keys: Option<SequentialKeys>,
-    /// Random keys in tables larger than memory: keep cold key ranges in stocks [default: off]
+    /// Random keys in tables larger than memory: keep cold key ranges in stocks [default: auto]
     #[arg(long, value_name = "HOW")]
     pub past_memory: Option<PastMemory>,
     /// Start a checkpoint before redoing the log would take longer; 0 is never [default: 30]
