@@ -49,6 +49,8 @@ pub enum Finder {
     References,
     /// A test of its own, `tests/locked_rows_are_left_alone.rs`.
     RowLocks,
+    /// A test of its own, `tests/savepoints_over_stocks.rs`.
+    Savepoints,
 }
 
 impl Finder {
@@ -64,7 +66,8 @@ impl Finder {
             | Finder::BuiltIndexes
             | Finder::LongValues
             | Finder::References
-            | Finder::RowLocks => Some("a test of its own"),
+            | Finder::RowLocks
+            | Finder::Savepoints => Some("a test of its own"),
             _ => None,
         }
     }
@@ -86,6 +89,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::PieceLeftOut | Fault::PieceKept => Finder::LongValues,
         Fault::ReferencesNotLocked => Finder::References,
         Fault::RowLockIgnored => Finder::RowLocks,
+        Fault::TakenBackShowsThrough => Finder::Savepoints,
         Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
         _ => Finder::Cuts,
     }
@@ -122,6 +126,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         | Finder::LongValues
         | Finder::References
         | Finder::RowLocks
+        | Finder::Savepoints
         | Finder::Wire => Ok(()),
     }
 }

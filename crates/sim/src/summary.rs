@@ -10,7 +10,7 @@ use crate::disk::{BoundaryKind, CrashMode};
 use crate::window::Loss;
 
 /// Counters of the engine that show what a run went through.
-const COUNTERS: [Counter; 19] = [
+const COUNTERS: [Counter; 22] = [
     Counter::Commits,
     Counter::DurableCommits,
     Counter::Rollbacks,
@@ -30,6 +30,9 @@ const COUNTERS: [Counter; 19] = [
     Counter::ImagesCheckpoint,
     Counter::Checkpoints,
     Counter::KeyLeases,
+    Counter::RangeFlushes,
+    Counter::RangeCompactions,
+    Counter::StockReads,
 ];
 
 /// See the module.

@@ -67,6 +67,8 @@ const KNOWN: &[(Fault, u64)] = &[
     (Fault::DividedWithoutCut, 26),
     (Fault::FrontLeafImaged, 118),
     (Fault::RedoneRemovalLost, 7),
+    (Fault::StocksNotSwept, 195),
+    (Fault::RedoneTakeBackHides, 122),
 ];
 
 fn known_seed(fault: Fault) -> Option<u64> {

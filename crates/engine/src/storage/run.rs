@@ -135,6 +135,8 @@ pub(crate) struct RunWriter<'s> {
     storage: &'s Storage,
     recorder: &'s Recorder,
     object: ObjectId,
+    /// What slots are reserved for.
+    purpose: Purpose,
     cursor: Cursor,
     pages: AlignedBuffer,
     /// Whole pages that wait to be written.
@@ -153,6 +155,7 @@ pub(crate) struct RunWriter<'s> {
 }
 
 impl<'s> RunWriter<'s> {
+    /// One that leaves alone the slots without which a checkpoint could not free any.
     pub(crate) fn new(
         storage: &'s Storage,
         recorder: &'s Recorder,
@@ -162,6 +165,7 @@ impl<'s> RunWriter<'s> {
             storage,
             recorder,
             object,
+            purpose: Purpose::Removal,
             cursor: Cursor::default(),
             pages: AlignedBuffer::new(EXTENT_SLOTS * LEAF_BYTES),
             filled: 0,
@@ -176,6 +180,11 @@ impl<'s> RunWriter<'s> {
             totals: RunTotals::default(),
             owners: BTreeSet::new(),
         }
+    }
+
+    /// It writes what must be written, from the last slots.
+    pub(crate) fn for_checkpoint(self) -> RunWriter<'s> {
+        RunWriter { purpose: Purpose::Checkpoint, ..self }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -266,7 +275,7 @@ impl<'s> RunWriter<'s> {
 
     fn write_pages(&mut self) -> Result<()> {
         let space = &self.storage.space;
-        while !space.try_reserve(self.filled as i64, Purpose::Checkpoint) {
+        while !space.try_reserve(self.filled as i64, self.purpose) {
             space.grow()?;
         }
         let first_new = self.checksums.len();

@@ -146,6 +146,10 @@ impl Tree {
         let _work = recorder.work(Phase::Flush);
         let below = trees.completed_below();
         let mut writer = RunWriter::new(trees, recorder, range.object);
+        // What is redone had its slots before the crash.
+        if checkpoint.is_some() || trees.log.get().is_none() {
+            writer = writer.for_checkpoint();
+        }
         let first = range.stock().is_empty();
         let copied = self.copy_front(trees, recorder, range, first, &mut writer);
         let intents = match copied {
