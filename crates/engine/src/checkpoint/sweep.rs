@@ -5,8 +5,8 @@
 //! after a crash, before a checkpoint.
 //!
 //! What it has left in stocks is resolved when they are compacted, by the threads that do that, if there are any. Only
-//! when no stock has an intent of it any more is the outcome forgotten. Of an aborted one nothing need be known, so its
-//! intents stay in stocks until these are compacted anyway.
+//! when no stock has an intent of it any more is the outcome forgotten. Of an aborted one nothing need be known, so
+//! nobody waits until its intents are out of stocks.
 //!
 //! Invariants
 //! 1. A number is marked as swept only when no leaf, in memory or on disk, and no stock holds an intent of it. A
