@@ -10,9 +10,8 @@ use onrush_waits::Phase;
 
 use super::generated::LastValue;
 use super::key_prefetch::KeyPrefetch;
-use super::session::Session;
 use super::worker::Worker;
-use crate::catalog::{Table, TableEntry};
+use crate::catalog::TableEntry;
 use crate::error::{Error, Result};
 use crate::node::leaf::LeafRows;
 use crate::options::SequentialKeys;
@@ -247,25 +246,4 @@ fn open_leaf(
     let _ = worker
         .inside(|engine, seat| table.tree.open_edge(engine, seat, hint, object, &boundary))?;
     Ok(())
-}
-
-impl Session {
-    /// Index of what this session remembers of the table.
-    #[inline]
-    pub(super) fn context(&mut self, table: &Table) -> Result<usize> {
-        let known = self.contexts.iter().position(|c| Arc::ptr_eq(&c.table, &table.entry));
-        match known {
-            Some(index) => Ok(index),
-            None => self.new_context(table),
-        }
-    }
-
-    #[cold]
-    fn new_context(&mut self, table: &Table) -> Result<usize> {
-        table.check_database(self.worker.engine.database_id)?;
-        table.check_writable()?;
-        table.entry.object()?;
-        self.contexts.push(TableContext::new(Arc::clone(&table.entry), &self.worker)?);
-        Ok(self.contexts.len() - 1)
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! * `session.rs`: the calls. `settings.rs`: what a session is told about itself. `worker.rs`: into the
 //!   engine and out again, with what to do when an operation is blocked. `context.rs`: what a session
-//!   remembers of a table: hint and generators.
+//!   remembers of a table: hint and generators; `contexts.rs`: of all tables.
 //! * `explain.rs`: why a change was refused.
 //! * `row_record.rs`: what the log says of a row. `batch.rs`: several new rows of one table.
 //!   `transaction.rs`: several rows of any kind.
@@ -35,6 +35,7 @@ mod changes;
 mod commit;
 mod commit_definitions;
 mod context;
+mod contexts;
 mod counters;
 mod definitions;
 mod entries;

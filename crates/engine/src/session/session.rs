@@ -7,7 +7,7 @@ use onrush_types::{EncodedRow, KeyGenerator, ROW_BYTES_MAX, Schema, Value};
 use onrush_waits::{Counter, Phase, Recorder};
 
 use super::batch::{Batch, BatchRows};
-use super::context::TableContext;
+use super::contexts::Contexts;
 use super::indexed::IndexedRow;
 use super::reference_side::KnownSides;
 use super::row_record::row_body;
@@ -60,8 +60,8 @@ const BATCH_BYTES_KEPT: usize = 16 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session {
+    pub(super) contexts: Contexts, // before the worker: what it gives back is there when the worker leaves
     pub(super) worker: Worker,
-    pub(super) contexts: Vec<TableContext>,
     pub(super) encoded: EncodedRow,
     /// Value bytes of the row that was read last.
     pub(super) value: Vec<u8>,
@@ -99,7 +99,7 @@ impl Session {
             TokenSource { engine: Arc::clone(engine), recorder: Arc::downgrade(&recorder) };
         Session {
             worker: Worker::new(engine, recorder),
-            contexts: Vec::new(),
+            contexts: Contexts::new(),
             encoded: EncodedRow::new(),
             value: Vec::new(),
             header: Vec::with_capacity(16),
@@ -546,14 +546,6 @@ impl Session {
             versions.collect(&engine.old_versions, engine.resolver.snapshots.horizon(&engine.log));
         }
         self.worker.make_space_if_over();
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        for context in &mut self.contexts {
-            context.give_back();
-        }
     }
 }
 
