@@ -80,6 +80,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    onrush_terminal::heap::give_large_pieces_back();
     match command() {
         Ok(command) => failure::report(run(command)),
         Err(error) => failure::report(Err(error)),

@@ -15,6 +15,8 @@ use crate::units::LEAF_BYTES;
 
 /// Background threads that may be inside the engine at the same time.
 pub(crate) const BACKGROUND_PERMITS: usize = 1;
+/// Frames of leaves, at least.
+pub(crate) const FRAMES_MIN: usize = 64;
 
 /// When a commit is acknowledged, and so what it survives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -117,7 +119,8 @@ pub struct Options {
     /// Memory of the whole process in bytes, at least 64 MiB, divided by [`Options::within`]. As tables
     /// grow, what all their leaves need takes from the memory for leaves. None: no such bound.
     pub memory_bytes: Option<u64>,
-    /// Memory for leaves in bytes, at least 64 leaves of 16 KiB. Tables may be much larger.
+    /// Memory for leaves in bytes, at least 64 leaves of 16 KiB, and for what is known of stocks. Tables may be much
+    /// larger.
     pub leaf_memory_bytes: usize,
     /// Whether all memory for leaves is touched at open: opening takes a while longer (about a
     /// second for each few GiB), and no insert pays for the first touch.
@@ -396,7 +399,7 @@ impl Options {
             "at least 4096 bytes",
         )?;
         check(
-            *leaf_memory_bytes >= 64 * LEAF_BYTES,
+            *leaf_memory_bytes >= FRAMES_MIN * LEAF_BYTES,
             "leaf_memory_bytes",
             size(*leaf_memory_bytes as u64),
             "at least 64 leaves of 16 KiB, 1 MiB",

@@ -8,6 +8,8 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
+use crate::zeroed::Zeroed;
+
 /// More positions than the textbook's, in percent, for each try that found no solution.
 const MORE_POSITIONS_PER_TRY_PERCENT: usize = 1;
 /// A set of hashes without duplicates needs two or three; more are a defect of this file.
@@ -107,7 +109,7 @@ pub struct Filter {
     shape: Shape,
     bits: FingerprintBits,
     /// Bit by bit, least significant first; [`PADDING_BYTES`] more than they need.
-    fingerprints: Box<[u8]>,
+    fingerprints: Zeroed<u8>,
 }
 
 impl Filter {
@@ -176,7 +178,7 @@ impl Filter {
 
     fn empty(shape: Shape, bits: FingerprintBits) -> Option<Filter> {
         let bytes = fingerprint_bytes(shape, bits)?;
-        Some(Filter { shape, bits, fingerprints: vec![0; bytes].into_boxed_slice() })
+        Some(Filter { shape, bits, fingerprints: Zeroed::new(bytes) })
     }
 
     /// Whether the key with this hash may be in the set; false is certain.

@@ -13,6 +13,7 @@
 
 pub mod filter;
 pub mod locator;
+mod zeroed;
 
 pub use filter::{DamagedFilter, Filter, FingerprintBits};
 pub use locator::{Fragments, Locator};

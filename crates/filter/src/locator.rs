@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::zeroed::Zeroed;
+
 /// Fragments that share a locator, at most.
 pub const FRAGMENTS_MAX: usize = 8;
 
@@ -43,7 +45,7 @@ impl Fragments {
 
 #[derive(Debug)]
 #[repr(align(64))]
-struct Line([AtomicU64; WORDS_OF_LINE]);
+pub(crate) struct Line([AtomicU64; WORDS_OF_LINE]);
 
 impl Line {
     /// Adds the fragments that have the wanted entry. Whether the line is full, and so goes on in the next.
@@ -69,7 +71,7 @@ impl Line {
 /// fragment afterwards, with release. A reader that does not see the fragment yet may find its number all the same.
 #[derive(Debug)]
 pub struct Locator {
-    lines: Box<[Line]>,
+    lines: Zeroed<Line>,
     keys_max: usize,
 }
 
@@ -79,8 +81,7 @@ impl Locator {
     pub fn new(keys_max: usize) -> Locator {
         let entries = (keys_max * 100).div_ceil(FILLED_PERCENT);
         let lines = entries.div_ceil(ENTRIES_OF_LINE).max(1);
-        let line = |_| Line([const { AtomicU64::new(0) }; WORDS_OF_LINE]);
-        Locator { lines: (0..lines).map(line).collect(), keys_max }
+        Locator { lines: Zeroed::new(lines), keys_max }
     }
 
     /// Keys that it is made for.

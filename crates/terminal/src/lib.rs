@@ -1,8 +1,9 @@
-//! What the commands `onrush` and `onrush-lab` share: the engine's settings as flags, progress, output, and the
-//! way from an error to a message and an exit code.
+//! What the commands `onrush` and `onrush-lab` share: the engine's settings as flags, progress, output, the heap of
+//! the process, and the way from an error to a message and an exit code.
 
 pub mod arguments;
 pub mod failure;
+pub mod heap;
 pub mod interruption;
 pub mod output;
 pub mod progress;

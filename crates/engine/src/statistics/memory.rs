@@ -57,6 +57,7 @@ pub(crate) fn parts(engine: &Engine, program: &PartsOfProgram) -> Vec<MemoryPart
         of("leaves", in_use * LEAF_BYTES as u64, Some(frames * LEAF_BYTES as u64)),
         of("leaf headers", engine.header_bytes(), None),
         of("inner nodes", engine.inner_bytes(), None),
+        of("stocks", engine.ranges.stock_bytes(), None),
         of("log ring", ring, Some(ring)),
         of("image writes", IMAGE_WRITES_BYTES as u64, plan.map(|plan| plan.work)),
         of(

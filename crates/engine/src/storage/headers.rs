@@ -6,6 +6,7 @@ use super::{Image, Leaf};
 use crate::memory::MemoryPlan;
 use crate::node::fence::Fence;
 use crate::node::inner::InnerNode;
+use crate::options::FRAMES_MIN;
 use crate::units::LEAF_BYTES;
 
 /// What the allocator takes for a piece beside its bytes, at most.
@@ -31,16 +32,21 @@ impl Storage {
         (self.inners.made() * InnerNode::memory_bytes()) as u64
     }
 
-    /// Frames that there are more than fit beside the headers of all leaves and the inner nodes.
+    /// Frames that there are more than fit beside what is known of stocks and, where the memory of the process is
+    /// divided, beside the headers of all leaves and the inner nodes.
     pub(super) fn frames_too_many(&self) -> usize {
-        let Some(memory) = self.options.memory_bytes else { return 0 };
-        let share = MemoryPlan::of(memory).leaves;
+        let stocks = self.ranges.stock_bytes();
+        let (share, beside) = match self.options.memory_bytes {
+            Some(memory) => {
+                (MemoryPlan::of(memory).leaves, self.header_bytes() + self.inner_bytes() + stocks)
+            }
+            None => (self.options.leaf_memory_bytes as u64, stocks),
+        };
         let frames = self.frames.frames();
-        let beside = self.header_bytes() + self.inner_bytes() + self.ranges.stock_bytes();
         let fitting = (share.saturating_sub(beside) / LEAF_BYTES as u64) as usize;
         // Below a quarter of the share a table is too large for the memory, and statistics tell so.
         let least = (share / 4 / LEAF_BYTES as u64) as usize;
-        frames.saturating_sub(fitting.max(least))
+        frames.saturating_sub(fitting.max(least).max(FRAMES_MIN))
     }
 }
 
