@@ -129,7 +129,7 @@ fn run_key(
     options.durability = Durability::Delayed;
     place.apply(&mut options);
     machine::forget_memory_peak();
-    let mut stand = Stand::create(place.folder(), options, definition, false)?;
+    let mut stand = Stand::create(place.folder(), options, vec![definition], false)?;
     let loaded = stand.load(load_of(settings), observer)?;
     let insert_s = loaded.elapsed.as_secs_f64();
 
@@ -184,6 +184,7 @@ fn load_of(settings: &ChallengeSettings) -> StandLoad {
         is_pinned: false,
         time_max: None,
         rows_per_s_max: None,
+        client: None,
     }
 }
 

@@ -52,6 +52,68 @@ fn with_every_kind_of_key_one_row_a_commit_not_synced() {
 }
 
 #[test]
+fn with_keys_of_the_client_in_every_spread() {
+    for &name in EMBEDDED {
+        let target = target::find(name).unwrap();
+        for (key, spread) in [
+            ("session-offset", "even"),
+            ("identity", "even"),
+            ("uuid-v4", "zipfian"),
+            ("uuid-v4", "hot"),
+            ("identity", "scattered"),
+        ] {
+            let settings = small()
+                .with(Setting::Durability, "delayed")
+                .with(Setting::KeySource, "client")
+                .with(Setting::Key, key)
+                .with(Setting::KeySpread, spread);
+            assert_eq!(run(&*target, &settings, 2_001), 2_501, "{name} {key} {spread}");
+        }
+    }
+}
+
+#[test]
+fn with_point_reads_and_updates_between_inserts() {
+    let settings = small()
+        .with(Setting::Durability, "delayed")
+        .with(Setting::KeySource, "client")
+        .with(Setting::Key, "uuid-v4")
+        .with(Setting::ReadsPer100Rows, 80)
+        .with(Setting::UpdatesPer100Rows, 20);
+    for &name in EMBEDDED {
+        let target = target::find(name).unwrap();
+        match name {
+            "sqlite" => assert!(target.impossible(&settings).unwrap().contains("single rows")),
+            _ => assert_eq!(run(&*target, &settings, 2_001), 2_501, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn over_many_tables() {
+    let target = target::find("onrush").unwrap();
+    let settings = small().with(Setting::Durability, "delayed").with(Setting::Tables, 30);
+    for driver in ["threads", "tasks"] {
+        let settings = settings.clone().with(Setting::Driver, driver);
+        assert_eq!(run(&*target, &settings, 2_001), 2_501, "{driver}");
+    }
+}
+
+#[test]
+fn keys_and_mixes_that_cannot_be_are_told_with_their_cure() {
+    let target = target::find("onrush").unwrap();
+    let reason = |settings: Settings| target.impossible(&settings).unwrap();
+    let uuids = small().with(Setting::Key, "uuid-v4");
+    assert!(reason(uuids.clone().with(Setting::KeySpread, "hot")).contains("key_source"));
+    let client = small().with(Setting::KeySource, "client");
+    assert!(reason(client.clone().with(Setting::KeySpread, "hot")).contains("uuid-v4"));
+    assert!(reason(client.clone().with(Setting::RowsPerCommit, 10)).contains("one row"));
+    let mixed = client.with(Setting::ReadsPer100Rows, 10);
+    assert!(reason(mixed.clone().with(Setting::Tables, 2)).contains("one table"));
+    assert!(reason(mixed.with(Setting::Driver, "tasks")).contains("threads"));
+}
+
+#[test]
 fn durable_and_several_rows_a_commit() {
     for &name in EMBEDDED {
         let target = target::find(name).unwrap();

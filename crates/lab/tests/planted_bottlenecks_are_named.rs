@@ -72,11 +72,23 @@ fn a_front_that_nobody_drains_is_bound_by_the_drain() {
 fn a_table_much_larger_than_its_memory_is_bound_by_leaves_and_memory() {
     let case = case(
         "sessions = 4\nrows = 120000\ndurability = \"delayed\"\nkey = \"uuid-v4\"\n\
-         cache_bytes = \"4MiB\"",
+         cache_bytes = \"4MiB\"\npast_memory = \"off\"",
     );
     let counters = &case.repeats[0].counters;
     assert!(counters.iter().any(|one| one.name == "EVICTIONS" && one.value > 0.0));
     assert_verdict(&case, "Bound by memory for leaves");
+}
+
+#[test]
+fn a_table_in_stocks_is_told_no_larger_cache() {
+    let case = case(
+        "sessions = 4\nrows = 120000\ndurability = \"delayed\"\nkey = \"uuid-v4\"\n\
+         cache_bytes = \"4MiB\"",
+    );
+    let counters = &case.repeats[0].counters;
+    assert!(counters.iter().any(|one| one.name == "RANGE_FLUSHES" && one.value > 0.0));
+    let told = case.verdict.unwrap();
+    assert!(!told.contains("cache_bytes"), "{told}");
 }
 
 #[test]

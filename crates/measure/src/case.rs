@@ -54,13 +54,13 @@ pub fn run_case(
     let mut options = settings.engine.clone();
     options.durability = settings.durability;
     place.apply(&mut options);
-    let mut stand = Stand::create(place.folder(), options, definition, settings.verify)?;
+    let mut stand = Stand::create(place.folder(), options, vec![definition], settings.verify)?;
     if let Some(address) = settings.metrics {
         let served = stand.serve_metrics(address)?;
         observer.tell(&format!("statistics for Prometheus: http://{served}/metrics"));
     }
     if settings.preload_rows > 0 {
-        stand.load(StandLoad::preload(settings.preload_rows, settings.sessions), observer)?;
+        stand.load(StandLoad::preload(settings.preload_rows, settings.sessions, None), observer)?;
         stand.barrier()?;
         stand.database()?.checkpoint()?;
     }
@@ -75,6 +75,7 @@ pub fn run_case(
         is_pinned: false,
         time_max: None,
         rows_per_s_max: None,
+        client: None,
     };
     let before = stand.database()?.statistics();
     let loaded = stand.load(load, observer)?;

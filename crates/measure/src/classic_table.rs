@@ -9,6 +9,8 @@ use onrush_types::{
 
 /// The name of the classic table.
 pub const CLASSIC_TABLE: &str = "my_big_table";
+/// Bytes of a row, as the studies count it.
+pub const CLASSIC_ROW_BYTES: u64 = 163;
 /// The name of its front.
 pub const CLASSIC_FRONT: &str = "my_big_front";
 /// The position of the column that holds the moment of the insert.
@@ -40,6 +42,12 @@ fn builder(name: &str, strategy: KeyStrategy) -> TableBuilder {
         .column(ColumnDefinition::new("c5", DataType::Int32).not_null().default_value(2))
         .column(ColumnDefinition::new("c6", DataType::Int64).not_null().default_value(42_i64))
         .primary_key(["c1"])
+}
+
+/// The row that an insert of defaults makes of a key and a moment, in microseconds since 1970-01-01 00:00:00 UTC.
+pub fn classic_row(key: Value<'static>, now_micros: i64) -> [Value<'static>; 6] {
+    let clock = Value::Timestamp(now_micros);
+    [key, clock, Value::from("a"), Value::Int32(1), Value::Int32(2), Value::Int64(42)]
 }
 
 /// What is wrong with a row of the classic table that was inserted between two moments

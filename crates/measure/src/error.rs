@@ -40,6 +40,12 @@ pub enum MeasureError {
         /// What the engine said.
         cause: onrush::Error,
     },
+    /// A session reads or updates a row that it has inserted, and there is none.
+    #[error("the row {key} was acknowledged, and is not found")]
+    RowMissing {
+        /// Its key.
+        key: String,
+    },
     /// The engine refused something else.
     #[error("{0}")]
     Engine(#[from] onrush::Error),

@@ -15,20 +15,24 @@ use onrush::{
 
 use crate::classic_table::CLASSIC_TABLE;
 use crate::error::MeasureError;
+use crate::load::client_keys::Numbers;
 use crate::load::ledger::{KeySample, LedgerKind};
-use crate::load::{self, LoadPlan, Loaded};
+use crate::load::mix::Mix;
+use crate::load::{self, ClientLoad, LoadPlan, Loaded};
 use crate::progress::{Observer, Step};
 use crate::settings::{Driver, Leave};
 use crate::verify::{self, Acknowledged, Verification};
 
-/// A database with the table that is loaded.
+/// A database with the tables that are loaded.
 pub struct Stand {
     folder: PathBuf,
     options: Options,
-    table_name: String,
-    open: Option<(Database, Table)>,
+    table_names: Vec<String>,
+    open: Option<(Database, Vec<Table>)>,
     /// Where sessions insert, if not into the table itself.
     front: Option<(Table, Drain)>,
+    /// Where clients draw their keys, of all loads together.
+    numbers: Numbers,
     acknowledged: Acknowledged,
     remembers_rows: bool,
     /// For `onrush top` in another window; without it the measurement goes on all the same.
@@ -60,38 +64,44 @@ pub struct StandLoad {
     pub time_max: Option<Duration>,
     /// Sessions hold back to stay below it.
     pub rows_per_s_max: Option<f64>,
+    /// Where sessions bring their keys; for threads that commit single rows.
+    pub client: Option<ClientLoad>,
 }
 
 impl StandLoad {
-    /// Rows that are there before the clock starts: inserted as fast as possible.
-    pub fn preload(rows: u64, sessions: usize) -> StandLoad {
+    /// Rows that are there before the clock starts: inserted as fast as possible; by clients that bring keys, if
+    /// the others come from them, so that no key comes twice.
+    pub fn preload(rows: u64, sessions: usize, client: Option<ClientLoad>) -> StandLoad {
         StandLoad {
             rows,
             sessions,
             rows_per_commit: 1,
             rows_per_statement: 1,
             durability: Durability::Delayed,
-            driver: Driver::Tasks,
+            driver: if client.is_some() { Driver::Threads } else { Driver::Tasks },
             step: Step::Preload,
             is_pinned: false,
             time_max: None,
             rows_per_s_max: None,
+            client: client.map(|client| ClientLoad { mix: Mix::default(), ..client }),
         }
     }
 }
 
 impl Stand {
-    /// Makes the database. Rows are remembered if they are to be compared.
+    /// Makes the database with these tables, at least one. Rows are remembered if they are to be compared.
     pub fn create(
         folder: &Path,
         options: Options,
-        definition: TableDefinition,
+        definitions: Vec<TableDefinition>,
         remembers_rows: bool,
     ) -> Result<Stand, MeasureError> {
         let started_micros = unix_micros();
         let database = Database::create(folder, options.clone())?;
-        let table = database.create_table(definition)?;
-        let is_classic = table.name() == CLASSIC_TABLE;
+        let created = definitions.into_iter().map(|definition| database.create_table(definition));
+        let tables = created.collect::<onrush::Result<Vec<Table>>>()?;
+        let table_names: Vec<String> = tables.iter().map(|table| table.name().to_owned()).collect();
+        let is_classic = table_names.first().is_some_and(|name| name == CLASSIC_TABLE);
         let acknowledged = Acknowledged {
             is_classic,
             rows: 0,
@@ -100,14 +110,13 @@ impl Stand {
             inserted_micros: (started_micros, started_micros),
         };
         let watch = onrush_watch::Server::in_folder(&database, folder).ok();
-        let (folder, table_name) = (folder.to_owned(), table.name().to_owned());
-        let open = Some((database, table));
         Ok(Stand {
-            folder,
+            folder: folder.to_owned(),
             options,
-            table_name,
-            open,
+            table_names,
+            open: Some((database, tables)),
             front: None,
+            numbers: Numbers::default(),
             acknowledged,
             remembers_rows,
             watch,
@@ -132,9 +141,9 @@ impl Stand {
         definition: TableDefinition,
         drain: DrainOptions,
     ) -> Result<(), MeasureError> {
-        let (database, table) = self.opened()?;
+        let (database, tables) = self.opened()?;
         let front = database.create_table(definition)?;
-        let drain = database.start_drain(&front, table, drain)?;
+        let drain = database.start_drain(&front, &tables[0], drain)?;
         self.front = Some((front, drain));
         Ok(())
     }
@@ -154,7 +163,7 @@ impl Stand {
         Ok(&self.opened()?.0)
     }
 
-    fn opened(&self) -> Result<&(Database, Table), MeasureError> {
+    fn opened(&self) -> Result<&(Database, Vec<Table>), MeasureError> {
         self.open.as_ref().ok_or_else(|| MeasureError::Setting("the database was closed".into()))
     }
 
@@ -164,10 +173,11 @@ impl Stand {
         load: StandLoad,
         observer: &dyn Observer,
     ) -> Result<Loaded, MeasureError> {
-        let (database, table) = self.opened()?;
+        let (database, tables) = self.opened()?;
+        let front = self.front.as_ref().map(|(front, _)| std::slice::from_ref(front));
         let plan = LoadPlan {
             database,
-            table: self.front.as_ref().map_or(table, |(front, _)| front),
+            tables: front.unwrap_or(tables),
             rows: load.rows,
             sessions: load.sessions,
             rows_per_commit: load.rows_per_commit,
@@ -182,6 +192,8 @@ impl Stand {
             is_pinned: load.is_pinned,
             time_max: load.time_max,
             rows_per_s_max: load.rows_per_s_max,
+            client: load.client,
+            numbers: &self.numbers,
         };
         let mut loaded = load::run(&plan, observer)?;
         self.acknowledged.rows += loaded.ledger.rows;
@@ -205,8 +217,8 @@ impl Stand {
         if let Some((_, drain)) = self.front.take() {
             drain.stop()?;
         }
-        let Some((database, table)) = self.open.take() else { return Ok(Duration::ZERO) };
-        drop(table);
+        let Some((database, tables)) = self.open.take() else { return Ok(Duration::ZERO) };
+        drop(tables);
         observer.begin(Step::Close, None);
         let started = Instant::now();
         let closed = match how {
@@ -233,9 +245,10 @@ impl Stand {
         let database = database?;
         let reopened =
             Reopened { elapsed: started.elapsed(), recovery: database.recovery().clone() };
-        let table = database.table(&self.table_name)?;
-        let verdict = verify::verify(&database, &table, &self.acknowledged, observer)?;
-        drop(table);
+        let opened = self.table_names.iter().map(|name| database.table(name));
+        let tables = opened.collect::<onrush::Result<Vec<Table>>>()?;
+        let verdict = verify::verify(&database, &tables, &self.acknowledged, observer)?;
+        drop(tables);
         database.close()?;
         Ok((verdict, reopened))
     }

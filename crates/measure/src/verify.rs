@@ -45,8 +45,6 @@ pub struct Verification {
     /// Time of the comparison.
     pub elapsed_s: f64,
     /// What is wrong, in words; empty when it passed.
-    /// The first of them, in words.
-    /// The first of them, in words.
     pub faults: Vec<String>,
 }
 
@@ -76,18 +74,22 @@ pub struct Part {
     pub faults: Vec<String>,
 }
 
-/// Scans the table and compares.
+/// Scans the tables and compares what all of them hold.
 pub fn verify(
     database: &Database,
-    table: &Table,
+    tables: &[Table],
     acknowledged: &Acknowledged,
     observer: &dyn Observer,
 ) -> Result<Verification, MeasureError> {
     let started = Instant::now();
     observer.begin(Step::Verify, Some(acknowledged.rows));
-    let found = scan_parts(database, table, acknowledged, observer);
+    let mut found = Part::default();
+    let scanned = tables.iter().try_for_each(|table| {
+        let done = found.fingerprint.rows;
+        scan_parts(database, table, acknowledged, observer, done).map(|part| found.merge(part))
+    });
     observer.end();
-    Ok(compare(acknowledged, found?, started.elapsed()))
+    scanned.map(|()| compare(acknowledged, found, started.elapsed()))
 }
 
 fn scan_parts(
@@ -95,6 +97,7 @@ fn scan_parts(
     table: &Table,
     acknowledged: &Acknowledged,
     observer: &dyn Observer,
+    rows_before: u64,
 ) -> Result<Part, MeasureError> {
     let ranges = ranges(table, &acknowledged.keys)?;
     let (rows_done, running) = (AtomicU64::new(0), AtomicUsize::new(ranges.len()));
@@ -116,16 +119,13 @@ fn scan_parts(
             .collect();
         while running.load(Ordering::Acquire) > 0 {
             std::thread::park_timeout(Duration::from_millis(100));
-            observer.advance(rows_done.load(Ordering::Relaxed));
+            observer.advance(rows_before + rows_done.load(Ordering::Relaxed));
         }
         handles.into_iter().map(|handle| handle.join()).collect::<Vec<_>>()
     });
     let mut all = Part::default();
     for part in parts {
-        let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        all.fingerprint.merge(&part.fingerprint);
-        all.fault_count += part.fault_count;
-        all.faults.extend(part.faults);
+        all.merge(part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
     }
     Ok(all)
 }
@@ -196,6 +196,12 @@ fn content_fault(
 }
 
 impl Part {
+    fn merge(&mut self, other: Part) {
+        self.fingerprint.merge(&other.fingerprint);
+        self.fault_count += other.fault_count;
+        self.faults.extend(other.faults);
+    }
+
     #[cold]
     fn fault(&mut self, table: &Table, key: &[u8], what: &str) {
         self.fault_count += 1;
@@ -329,7 +335,9 @@ mod tests {
         let (database, table, acknowledged) = loaded(&folder.path().join("db"));
         let mut session = database.session().unwrap();
         let verdict = |words: &str| {
-            let found = verify(&database, &table, &acknowledged, &crate::Quiet).unwrap();
+            let found =
+                verify(&database, std::slice::from_ref(&table), &acknowledged, &crate::Quiet)
+                    .unwrap();
             assert_eq!(found.passed, words.is_empty(), "{:?}", found.faults);
             let faults = found.faults.join("; ");
             assert!(faults.contains(words), "{words}: {faults}");

@@ -125,6 +125,10 @@ settings! {
         "Rows that all sessions insert together.";
     RowsPerSession = "rows_per_session", Kind::Count(0, u64::MAX), All, "0",
         "Rows that each session inserts; when given it takes the place of rows.";
+    MemoryRatio = "memory_ratio", Kind::Count(0, 4096), All, "0",
+        "The rows, of 163 bytes each, take so many times cache_bytes; when given it takes the place of rows.";
+    Tables = "tables", Kind::Count(1, 10_000), Onrush, "1",
+        "Tables that sessions insert into, one after the other.";
     SecondsMax = "seconds_max", Kind::Count(0, 864_000), All, "0",
         "The load ends after so many seconds though rows are left; 0 is never.";
     RowsPerSecondMax = "rows_per_s_max", Kind::Count(0, u64::MAX), Onrush, "0",
@@ -137,6 +141,14 @@ settings! {
         "A file with a CREATE TABLE statement; empty is the classic table.";
     Key = "key", Kind::Key, All, "session-offset",
         "How keys are made.";
+    KeySource = "key_source", Kind::Word(&["engine", "client"]), Onrush, "engine",
+        "Whether the engine makes the keys, or each row comes with its own, as it does for every other target.";
+    KeySpread = "key_spread", Kind::Word(&["even", "zipfian", "hot", "scattered"]), All, "even",
+        "How the client's keys lie: as made; uuid-v4 zipfian or hot, nine in ten in a hundredth; identity scattered.";
+    ReadsPer100Rows = "reads_per_100_rows", Kind::Count(0, 1_000_000), All, "0",
+        "Point reads of a session's own rows for every hundred rows that it inserts.";
+    UpdatesPer100Rows = "updates_per_100_rows", Kind::Count(0, 1_000_000), All, "0",
+        "Updates of a session's own rows for every hundred rows that it inserts.";
     Durability = "durability", Kind::Word(&["durable", "delayed"]), All, "durable",
         "Whether a commit waits until it is on disk.";
     Driver = "driver", Kind::Word(&["threads", "tasks"]), All, "threads",

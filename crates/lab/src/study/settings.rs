@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use onrush::KeyStrategy;
+use onrush_measure::classic_table::CLASSIC_ROW_BYTES;
+use onrush_measure::load::client_keys::KeySpread;
+use onrush_measure::load::mix::Mix;
 use serde::{Deserialize, Serialize};
 
 use crate::study::setting::{Setting, SettingValue};
@@ -90,10 +93,43 @@ impl Settings {
 
     /// Rows that all sessions insert together, whichever way it was given.
     pub fn rows(&self) -> u64 {
-        match self.number(Setting::RowsPerSession) {
-            0 => self.number(Setting::Rows),
-            rows => rows.saturating_mul(self.number(Setting::Sessions)),
+        let (each, ratio) =
+            (self.number(Setting::RowsPerSession), self.number(Setting::MemoryRatio));
+        match (each, ratio) {
+            (0, 0) => self.number(Setting::Rows),
+            (0, ratio) => {
+                self.number(Setting::CacheBytes).saturating_mul(ratio) / CLASSIC_ROW_BYTES
+            }
+            (each, _) => each.saturating_mul(self.number(Setting::Sessions)),
         }
+    }
+
+    /// How the client's keys lie in the key space.
+    pub fn key_spread(&self) -> KeySpread {
+        match self.text(Setting::KeySpread).as_str() {
+            "zipfian" => KeySpread::Zipfian,
+            "hot" => KeySpread::Hot,
+            "scattered" => KeySpread::Scattered,
+            _ => KeySpread::Even,
+        }
+    }
+
+    /// Reads and updates beside the inserts.
+    pub fn mix(&self) -> Mix {
+        Mix {
+            reads_per_100_rows: self.number(Setting::ReadsPer100Rows),
+            updates_per_100_rows: self.number(Setting::UpdatesPer100Rows),
+        }
+    }
+
+    /// Why no target can load with these keys, or with reads and updates beside; None if one can.
+    pub fn impossible_client(&self) -> Option<String> {
+        let spread = self.key_spread().impossible(self.key()).map(str::to_owned);
+        let is_single =
+            self.number(Setting::RowsPerCommit) == 1 && self.is(Setting::Driver, "threads");
+        let mixed = (!self.mix().is_inserts_only() && !is_single)
+            .then(|| "reads and updates go between commits of one row, by threads".to_owned());
+        spread.or(mixed)
     }
 
     /// After what time the measured load ends though rows are left.
@@ -175,5 +211,14 @@ mod tests {
         let settings =
             Settings::default().with(Setting::RowsPerSession, 10).with(Setting::Sessions, 3);
         assert_eq!(settings.rows(), 30);
+    }
+
+    #[test]
+    fn a_memory_ratio_takes_the_place_of_rows() {
+        let settings = Settings::default()
+            .with(Setting::CacheBytes, 163 << 10)
+            .with(Setting::MemoryRatio, 8)
+            .with(Setting::Rows, 3);
+        assert_eq!(settings.rows(), 8 << 10);
     }
 }

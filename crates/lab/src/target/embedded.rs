@@ -12,6 +12,7 @@ use onrush_measure::FolderError;
 use onrush_measure::fingerprint::Fingerprint;
 use onrush_measure::load::crowd::{self, Crowd};
 use onrush_measure::load::ledger::{KeySample, LedgerKind};
+use onrush_measure::load::mix::{Mix, Mixer, Operation};
 use onrush_measure::load::rows_of;
 use onrush_measure::progress::{Observer, Step};
 use onrush_measure::stand::unix_micros;
@@ -72,6 +73,8 @@ pub(super) trait Store: Send + Sync + Sized + 'static {
 
     /// Whether [`Store::snapshot`] is cheap enough to be taken again and again during a load.
     const HAS_STATISTICS: bool = false;
+    /// Whether its sessions read and update single rows.
+    const READS_AND_UPDATES: bool = false;
     /// Whether rows can be read back.
     const KEEPS_ROWS: bool = true;
 }
@@ -80,6 +83,16 @@ pub(super) trait Store: Send + Sync + Sized + 'static {
 pub(super) trait StoreSession {
     /// Inserts rows in one transaction; returns when they are acknowledged.
     fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal>;
+
+    /// Whether there is a row with this key; its value is found, too.
+    fn read(&mut self, _key: &[u8]) -> Result<bool, Refusal> {
+        Err("it has no point reads here".into())
+    }
+
+    /// Writes a row that is there anew, in a transaction of its own.
+    fn update(&mut self, row: &Row) -> Result<(), Refusal> {
+        self.commit(std::slice::from_ref(row))
+    }
 }
 
 /// A store prepared for one case.
@@ -168,12 +181,15 @@ impl<S: Store> Instance for Embedded<S> {
         };
         let sessions = settings.size(Setting::Sessions);
         let crowd = crowd_of(settings, &order, true);
-        let (store, key, numbers) = (self.store()?, settings.key(), &self.numbers);
+        let (store, numbers) = (self.store()?, &self.numbers);
+        let (key, spread) = (settings.key(), settings.key_spread());
+        let mix = if is_preload { Mix::default() } else { settings.mix() };
         let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {
             let wanted = rows_of(order.rows, sessions, thread);
             let mut session = store.session(crowd.ledger.is_durable).map_err(failed::<S>)?;
-            let mut maker = RowMaker::new(key, numbers).map_err(onrush::Error::from)?;
+            let mut maker = RowMaker::new(key, spread, numbers).map_err(onrush::Error::from)?;
             let mut rows: Vec<Row> = Vec::new();
+            let mut mixer = Mixer::new(mix);
             let mut done = 0;
             while done < wanted && !shared.is_stopped() {
                 let count = rows_per_commit.min(wanted - done);
@@ -185,7 +201,20 @@ impl<S: Store> Instance for Embedded<S> {
                 session.commit(&rows).map_err(failed::<S>)?;
                 ledger.committed(started, count);
                 for row in &rows {
-                    ledger.acknowledged(row.key_bytes(), row.value_bytes());
+                    if mix.updates_per_100_rows == 0 {
+                        ledger.acknowledged(row.key_bytes(), row.value_bytes());
+                    }
+                    mixer.inserted(row.key);
+                }
+                while let Some((operation, key)) = mixer.due() {
+                    let row = maker.of(key);
+                    let is_there = match operation {
+                        Operation::Read => session.read(row.key_bytes()),
+                        Operation::Update => session.update(row).map(|()| true),
+                    };
+                    if !is_there.map_err(failed::<S>)? {
+                        return Err(failed::<S>("an acknowledged row is not found".into()));
+                    }
                 }
                 done += count;
                 shared.report(thread, done);
@@ -287,6 +316,12 @@ pub(super) fn impossible<S: Store>(settings: &Settings) -> Option<String> {
             Some(depth) => checked::impossible(settings, depth, false),
             None => Some("it has no check that could be compared".into()),
         };
+    }
+    if let Some(reason) = settings.impossible_client() {
+        return Some(reason);
+    }
+    if !settings.mix().is_inserts_only() && !S::READS_AND_UPDATES {
+        return Some("its reads and updates of single rows are not part of the lab".into());
     }
     if settings.is(Setting::Driver, "tasks") {
         return Some("its commits cannot be waited for later: a thread for each session".into());

@@ -46,6 +46,7 @@ struct Merged {
 
 impl Store for Merged {
     const NAME: &'static str = "fjall";
+    const READS_AND_UPDATES: bool = true;
     const HAS_STATISTICS: bool = true;
     type Session<'s> = Writer<'s>;
 
@@ -113,5 +114,9 @@ impl StoreSession for Writer<'_> {
             database.persist(PersistMode::SyncData)?;
         }
         Ok(())
+    }
+
+    fn read(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+        Ok(self.store.table.get(key)?.is_some())
     }
 }

@@ -14,7 +14,8 @@ use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, che
 use onrush_files::OsDisk;
 use onrush_measure::case::log_bytes_max;
 use onrush_measure::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
-use onrush_measure::load::Loaded;
+use onrush_measure::load::client_keys::KeySpread;
+use onrush_measure::load::{ClientLoad, Loaded};
 use onrush_measure::machine;
 use onrush_measure::place::Place;
 use onrush_measure::progress::{Observer, Step};
@@ -84,7 +85,9 @@ impl Target for Onrush {
         };
         let each = settings.rows().div_ceil(settings.number(Setting::Sessions).max(1));
         let commit = settings.number(Setting::RowsPerCommit).min(each);
-        commit_too_large(commit, &options).or_else(|| own_table(settings).err())
+        commit_too_large(commit, &options)
+            .or_else(|| impossible_client(settings))
+            .or_else(|| own_table(settings).err())
     }
 
     fn shown(&self, settings: &Settings) -> Result<TargetShown, LabError> {
@@ -105,8 +108,7 @@ impl Target for Onrush {
             + settings.number(Setting::WarmupRows);
         let log_bytes = log_bytes_max(rows, settings.number(Setting::RowsPerCommit), &options);
         place.check_space(rows, settings.key(), log_bytes)?;
-        let definition = definition(settings, false)?;
-        let mut stand = Stand::create(place.folder(), options, definition, true)?;
+        let mut stand = Stand::create(place.folder(), options, definitions(settings)?, true)?;
         if let Some(address) = self.metrics {
             stand.serve_metrics(address)?;
         }
@@ -131,7 +133,7 @@ impl Instance for OnrushInstance {
         let settings = &self.settings;
         let sessions = settings.size(Setting::Sessions);
         let load = match order.step {
-            Step::Preload => StandLoad::preload(order.rows, sessions),
+            Step::Preload => StandLoad::preload(order.rows, sessions, client_load(settings)),
             step => StandLoad {
                 rows: order.rows,
                 sessions,
@@ -146,6 +148,7 @@ impl Instance for OnrushInstance {
                 is_pinned: settings.is(Setting::Pinning, "session"),
                 time_max: settings.time_max().filter(|_| step == Step::Load),
                 rows_per_s_max: rows_per_s_max(settings).filter(|_| step == Step::Load),
+                client: client_load(settings),
             },
         };
         let loaded = self.stand.load(load, observer)?;
@@ -265,6 +268,50 @@ fn definition(settings: &Settings, is_front: bool) -> Result<TableDefinition, La
         (None, true) => classic_front(settings.key()).map_err(|e| e.to_string()),
     };
     definition.map_err(LabError::Setting)
+}
+
+/// The tables that are loaded: copies of one, told apart by a number.
+fn definitions(settings: &Settings) -> Result<Vec<TableDefinition>, LabError> {
+    let mut definitions = vec![definition(settings, false)?];
+    for number in 2..=settings.number(Setting::Tables) {
+        let name = format!("{CLASSIC_TABLE}_{number}");
+        let definition = classic_table(&name, settings.key());
+        definitions.push(definition.map_err(onrush::Error::from)?);
+    }
+    Ok(definitions)
+}
+
+/// What sessions do that bring their keys.
+fn client_load(settings: &Settings) -> Option<ClientLoad> {
+    settings.is(Setting::KeySource, "client").then(|| ClientLoad {
+        key: settings.key(),
+        spread: settings.key_spread(),
+        mix: settings.mix(),
+    })
+}
+
+/// Why sessions that bring their keys, or go round many tables, cannot load so.
+fn impossible_client(settings: &Settings) -> Option<String> {
+    let is_classic = settings.text(Setting::Table).is_empty() && !settings.is_on(Setting::Front);
+    let is_single =
+        settings.number(Setting::RowsPerCommit) == 1 && settings.is(Setting::Driver, "threads");
+    let has_many_tables = settings.number(Setting::Tables) > 1;
+    let is_mixed = !settings.mix().is_inserts_only();
+    let is_client = settings.is(Setting::KeySource, "client");
+    let refused = [
+        (
+            !is_client && (is_mixed || settings.key_spread() != KeySpread::Even),
+            "key_spread, reads and updates are for key_source = \"client\"",
+        ),
+        (
+            is_client && !(is_classic && is_single),
+            "a client brings its keys in commits of one row, by threads, to the classic table itself",
+        ),
+        (has_many_tables && is_mixed, "reads and updates are of one table"),
+        (has_many_tables && !is_classic, "many tables are classic ones, without a front"),
+    ];
+    let own = refused.into_iter().find_map(|(is_refused, why)| is_refused.then(|| why.to_owned()));
+    settings.impossible_client().or(own)
 }
 
 fn rows_per_s_max(settings: &Settings) -> Option<f64> {

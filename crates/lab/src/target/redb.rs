@@ -52,6 +52,7 @@ struct Tree(Database);
 
 impl Store for Tree {
     const NAME: &'static str = "redb";
+    const READS_AND_UPDATES: bool = true;
     const CHECK_DEPTH: Option<&'static str> = Some("physical");
     type Session<'s> = Writer<'s>;
 
@@ -126,5 +127,10 @@ impl StoreSession for Writer<'_> {
         }
         drop(table);
         Ok(transaction.commit()?)
+    }
+
+    fn read(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+        let transaction = self.database.begin_read()?;
+        Ok(transaction.open_table(TABLE)?.get(key)?.is_some())
     }
 }

@@ -1,28 +1,15 @@
 //! Rows of the classic table as the lab makes them, for targets that do not make keys and defaults
 //! themselves: six columns, 151 bytes with a 16-byte key and 143 with an 8-byte one.
 //!
-//! Keys come from the same generators as in Onrush, fed from one counter in memory. Identity and
-//! sequential GUID draw one number at a time, so that keys ascend over all sessions as they do
-//! where a server makes them.
+//! Their keys are those of any client: see [`ClientKeys`].
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use onrush::{DataType, KeyStrategy, TypeError, Value};
-use onrush_measure::classic_table::{self, CLASSIC_TABLE};
+use onrush::{KeyStrategy, TypeError, Value};
+use onrush_measure::classic_table;
+pub(super) use onrush_measure::load::client_keys::{ClientKeys, Key, KeySpread, Numbers};
 use onrush_measure::stand::unix_micros;
-use onrush_types::ColumnName;
-use onrush_types::generate::KeyGenerator;
 
 /// Bytes of the columns beside the key.
 pub(super) const VALUE_BYTES: usize = 8 + 111 + 4 + 4 + 8;
-
-/// A key, as a number or as the bytes of a UUID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Number(i64),
-    Uuid([u8; 16]),
-}
 
 /// One row.
 #[derive(Clone, Debug)]
@@ -130,52 +117,41 @@ pub(super) fn fault_of(value: &[u8], inserted_micros: (i64, i64)) -> Option<Stri
     classic_table::fault_of(&values, inserted_micros)
 }
 
-/// Where the generators of all sessions of an instance draw their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Numbers(AtomicU64);
-
-impl Numbers {
-    /// Numbers that nobody else gets.
-    pub(super) fn lease(&self, count: u64) -> Range<u64> {
-        let first = self.0.fetch_add(count, Ordering::Relaxed);
-        first..first + count
-    }
-}
-
 /// Makes the rows of one session.
 pub(super) struct RowMaker<'n> {
-    generator: KeyGenerator,
-    numbers: &'n Numbers,
+    keys: ClientKeys<'n>,
     row: Row,
 }
 
 impl<'n> RowMaker<'n> {
-    pub(super) fn new(strategy: KeyStrategy, numbers: &'n Numbers) -> Result<Self, TypeError> {
-        let data_type: DataType = strategy.natural_type();
-        let column = ColumnName { table: CLASSIC_TABLE.into(), column: "c1".into() };
-        let mut generator = KeyGenerator::new(strategy, data_type, column)?;
-        if matches!(strategy, KeyStrategy::Identity { .. } | KeyStrategy::SequentialGuid) {
-            generator = generator.with_block_rows(1);
-        }
-        Ok(RowMaker { generator, numbers, row: Row::template() })
+    pub(super) fn new(
+        strategy: KeyStrategy,
+        spread: KeySpread,
+        numbers: &'n Numbers,
+    ) -> Result<Self, TypeError> {
+        Ok(RowMaker { keys: ClientKeys::new(strategy, spread, numbers)?, row: Row::template() })
     }
 
     /// The next row. Valid until the one after it.
     #[inline]
     pub(super) fn next(&mut self) -> Result<&Row, TypeError> {
-        let numbers = self.numbers;
-        let key = self.generator.next::<TypeError>(&mut |count| Ok(numbers.lease(count)))?;
-        self.row.set_key(match key {
-            Value::Uuid(uuid) => Key::Uuid(*uuid.as_bytes()),
-            other => Key::Number(other.as_i64().unwrap_or_default()),
-        });
+        let key = self.keys.draw()?;
+        Ok(self.of(key))
+    }
+
+    /// The row of a key, as it is inserted now.
+    #[inline]
+    pub(super) fn of(&mut self, key: Key) -> &Row {
+        self.row.set_key(key);
         self.row.value[..8].copy_from_slice(&unix_micros().to_le_bytes());
-        Ok(&self.row)
+        &self.row
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use onrush::DataType;
+
     use super::*;
 
     #[test]
@@ -183,7 +159,8 @@ mod tests {
         for strategy in KeyStrategy::ALL {
             let numbers = Numbers::default();
             let before = unix_micros();
-            let mut makers = [(); 2].map(|()| RowMaker::new(strategy, &numbers).unwrap());
+            let mut makers =
+                [(); 2].map(|()| RowMaker::new(strategy, KeySpread::Even, &numbers).unwrap());
             let mut keys = std::collections::BTreeSet::new();
             for number in 0..600 {
                 let row = makers[number % 2].next().unwrap();
@@ -202,14 +179,15 @@ mod tests {
     fn identity_ascends_over_all_sessions() {
         let numbers = Numbers::default();
         let strategy = KeyStrategy::Identity { start: 1, strict: false };
-        let mut makers = [(); 2].map(|()| RowMaker::new(strategy, &numbers).unwrap());
+        let mut makers =
+            [(); 2].map(|()| RowMaker::new(strategy, KeySpread::Even, &numbers).unwrap());
         let keys: Vec<_> = (0..6).map(|number| makers[number % 2].next().unwrap().key).collect();
         assert_eq!(keys, (1..7).map(Key::Number).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_damaged_row_is_named() {
-        let mut value = *RowMaker::new(KeyStrategy::UuidV4, &Numbers::default())
+        let mut value = *RowMaker::new(KeyStrategy::UuidV4, KeySpread::Even, &Numbers::default())
             .unwrap()
             .next()
             .unwrap()

@@ -21,6 +21,10 @@ pub enum Cause {
     LeafReads,
     /// Memory for leaves.
     Memory,
+    /// Reads of stocks: for rows, or to prove that a key is new.
+    StockReads,
+    /// Flushes and compactions of stocks.
+    Flushes,
     /// Leaf images, or space for them in the data files.
     Device,
     /// Ranges of generated keys.
@@ -70,6 +74,8 @@ pub(super) struct ForAdvice {
     pub(super) is_random: bool,
     /// Cold key ranges keep their rows in stocks.
     pub(super) keeps_stocks: bool,
+    /// The table is too large for twice the memory, too.
+    pub(super) is_far_past_memory: bool,
 }
 
 impl Cause {
@@ -85,6 +91,8 @@ impl Cause {
             Cause::StructureLatch => "Bound by a structure in memory that many sessions change",
             Cause::LeafReads => "Bound by leaves that are read from disk",
             Cause::Memory => "Bound by memory for leaves",
+            Cause::StockReads => "Bound by reads of stocks",
+            Cause::Flushes => "Bound by flushes and compactions of stocks",
             Cause::Device => "Bound by writing leaves to the device",
             Cause::KeyLease => "Bound by generated keys",
             Cause::Conflict => "Bound by transactions that change the same rows",
@@ -135,8 +143,11 @@ impl Cause {
             }
             Cause::StructureLatch => "Try rows in larger transactions, or fewer sessions at once",
             Cause::LeafReads | Cause::Memory if about.is_random && !about.keeps_stocks => {
-                "Try `past_memory = \"auto\"`, with which an insert at a random key reads nothing; or a larger \
-                 `cache_bytes`"
+                "Try `past_memory = \"auto\"`, with which an insert at a random key reads nothing"
+            }
+            Cause::LeafReads | Cause::Memory if about.is_far_past_memory => {
+                "Try a key that fills leaves one after another, such as `session-offset`: the table is so much \
+                 larger than the memory that twice the memory would not hold it"
             }
             Cause::LeafReads => {
                 "Try a larger `cache_bytes`, or a key whose inserts meet the same leaves again: \
@@ -145,6 +156,14 @@ impl Cause {
             Cause::Memory => {
                 "Try a larger `cache_bytes`, or a key that fills leaves one after another: \
                  `session-offset`"
+            }
+            Cause::StockReads => {
+                "Try more sessions, whose reads go on side by side; more devices (`data_folders`); for inserts a key \
+                 that the engine draws, which is drawn again where a read would have to prove it new"
+            }
+            Cause::Flushes => {
+                "Try more processors or devices (`data_folders`), a narrower row, or a key that fills leaves one \
+                 after another: `session-offset`"
             }
             Cause::Device => {
                 "Try more devices (`data_folders`), the log on a device of its own \

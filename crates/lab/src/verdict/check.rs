@@ -41,6 +41,7 @@ pub(super) fn of(case: &CaseOutcome, around: Surroundings) -> Option<Verdict> {
             is_spread: false,
             is_random: false,
             keeps_stocks: false,
+            is_far_past_memory: false,
         }),
     };
     let gb = repeat.gb_per_s.unwrap_or(0.0) * repeat.elapsed_s;

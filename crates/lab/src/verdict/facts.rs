@@ -1,6 +1,7 @@
 //! The figures of a run that a verdict weighs, and how they are told.
 
 use onrush::KeyStrategy;
+use onrush_measure::classic_table::CLASSIC_ROW_BYTES;
 use onrush_measure::units::{elapsed, micros, rounded};
 use onrush_waits::{LatchClass, Spin};
 
@@ -44,6 +45,8 @@ pub(super) struct Facts<'c> {
     pub(super) share_of_bound: Option<f64>,
     /// Bytes written over what the device can write.
     pub(super) device_share: Option<f64>,
+    /// Bytes read over what the device can read.
+    device_read_share: Option<f64>,
     /// The longest first.
     pub(super) waited: Vec<Waited>,
     advice: ForAdvice,
@@ -61,6 +64,8 @@ impl<'c> Facts<'c> {
             .iter()
             .any(|counter| counter.name.contains("EVICTION") && counter.value > 0.0);
         let device = repeat.device.zip(around.device_write_mb_per_s);
+        let device_read = repeat.device.zip(around.device_read_mb_per_s);
+        let table_bytes = (repeat.rows + settings.number(Setting::PreloadRows)) * CLASSIC_ROW_BYTES;
         let busy = repeat.cpu_percent / 100.0 / usable;
         let is_onrush = case.target.starts_with("onrush");
         let is_durable = settings.is_durable();
@@ -80,6 +85,7 @@ impl<'c> Facts<'c> {
             commits_per_sync: repeat.commits_per_sync,
             share_of_bound: repeat.share_of_bound,
             device_share: device.map(|(used, most)| used.write_mb_per_s / most.max(1e-9)),
+            device_read_share: device_read.map(|(used, most)| used.read_mb_per_s / most.max(1e-9)),
             waited: waited(repeat, sessions as f64, load),
             advice: ForAdvice {
                 is_onrush,
@@ -91,6 +97,7 @@ impl<'c> Facts<'c> {
                 is_spread: matches!(key, KeyStrategy::SessionOffset | KeyStrategy::UuidV4),
                 is_random: key == KeyStrategy::UuidV4,
                 keeps_stocks: settings.is(Setting::PastMemory, "auto"),
+                is_far_past_memory: table_bytes > 2 * settings.number(Setting::CacheBytes),
             },
         })
     }
@@ -130,6 +137,11 @@ impl<'c> Facts<'c> {
         causes.iter().map(|cause| self.share_of(cause)).sum()
     }
 
+    /// Whether the device, and not who waits for it, decides how long a read takes.
+    pub(super) fn device_reads_all_it_can(&self) -> bool {
+        self.device_read_share.is_some_and(|share| share >= BUSY)
+    }
+
     pub(super) fn for_advice(&self) -> ForAdvice {
         self.advice
     }
@@ -162,7 +174,16 @@ impl<'c> Facts<'c> {
         if matches!(cause, Cause::Processor | Cause::Places | Cause::FewSessions) {
             said.extend(self.of_phases());
         }
-        if matches!(cause, Cause::Device | Cause::Memory | Cause::LeafReads | Cause::LogSpace) {
+        let is_of_device = matches!(
+            cause,
+            Cause::Device
+                | Cause::Memory
+                | Cause::LeafReads
+                | Cause::StockReads
+                | Cause::Flushes
+                | Cause::LogSpace
+        );
+        if is_of_device {
             said.extend(self.of_device());
         }
         said

@@ -6,6 +6,7 @@
 //! 1. Commits that did not wait for the disk make a durable figure worthless: nothing else is said.
 //! 2. What sessions waited for longest is the cause, if it is a real share of their time.
 //! 3. A wait that is the shadow of busy processors (admission, yielding) means the processors.
+//!    So does a read of a stock, if the processors are busy and the device is not.
 //! 4. Commits that polled for their sync wait for the sync, however busy that makes the processors; so
 //!    do sessions that have a processor each.
 //! 5. Without waits: processors in use, then one writer at a time, then too few sessions.
@@ -128,6 +129,14 @@ fn cause_of(case: &CaseOutcome, facts: &Facts<'_>) -> Cause {
         }
         Some(longest) if longest.cause == Cause::LeafReads && facts.is_short_of_memory => {
             Cause::Memory
+        }
+        // Who was woken by a read waits for a processor: the device is not what is short.
+        Some(longest)
+            if longest.cause == Cause::StockReads
+                && is_busy
+                && !facts.device_reads_all_it_can() =>
+        {
+            Cause::Processor
         }
         // Whoever waits for the latch of an inner node waits for a holder that loads a leaf below.
         Some(longest)

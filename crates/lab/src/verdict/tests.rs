@@ -198,6 +198,38 @@ fn random_keys_past_memory_are_told_of_stocks() {
 }
 
 #[test]
+fn a_larger_cache_is_no_advice_for_a_table_that_twice_the_memory_would_not_hold() {
+    let mut case = waits(delayed(planted()), &[("PAGEIOLATCH_EX", 100.0)]);
+    let table_bytes = case.repeats[0].rows * onrush_measure::classic_table::CLASSIC_ROW_BYTES;
+    case.settings.set(Setting::CacheBytes, (table_bytes / 2).into());
+    assert!(verdict(&case).change.contains("cache_bytes"));
+    case.settings.set(Setting::CacheBytes, (table_bytes / 2 - 1).into());
+    assert!(!verdict(&case).change.contains("cache_bytes"));
+    case.settings.set(Setting::Key, "uuid-v4".into());
+    case.settings.set(Setting::PastMemory, "off".into());
+    assert!(!verdict(&case).change.contains("cache_bytes"));
+}
+
+#[test]
+fn reads_of_stocks_are_the_bound_unless_those_who_were_woken_wait_for_a_processor() {
+    let mut case = waits(delayed(planted()), &[("STOCK_READ", 130.0)]);
+    assert_eq!(verdict(&case).cause, Cause::StockReads);
+    assert!(!verdict(&case).change.contains("cache_bytes"));
+    case.repeats[0].cpu_percent = 95.0;
+    assert_eq!(verdict(&case).cause, Cause::Processor);
+    case.repeats[0].device = Some(DeviceUse { read_mb_per_s: 1900.0, ..DeviceUse::default() });
+    let around = Surroundings { device_read_mb_per_s: Some(2000.0), ..AROUND };
+    assert_eq!(of(&case, around).unwrap().cause, Cause::StockReads);
+}
+
+#[test]
+fn a_full_front_is_bound_by_what_empties_it() {
+    let verdict = verdict(&waits(delayed(planted()), &[("FRONT_FULL", 130.0)]));
+    assert_eq!(verdict.cause, Cause::Flushes);
+    assert!(verdict.text().contains("flushes and compactions"), "{}", verdict.text());
+}
+
+#[test]
 fn a_log_that_checkpoints_do_not_free_is_named() {
     let parts = [("LOGSPACE", 40.0), ("CHECKPOINT_LAG", 60.0), ("ADMISSION", 30.0)];
     let verdict = verdict(&waits(delayed(planted()), &parts));

@@ -3,6 +3,8 @@
 //! - [`crowd`]: threads that start together and stop together, whatever they do.
 //! - [`threads`]: a thread for each session, which sleeps until its commit is durable.
 //! - [`tasks`]: many sessions on one thread a processor, each with one commit on its way.
+//! - [`client`]: a session that brings its keys, and reads and updates rows of its own.
+//! - [`client_keys`]: those keys. [`mix`]: which of its rows a session reads or updates, and when.
 //! - [`ledger`]: what a thread remembers of the rows that were acknowledged to it.
 //!
 //! Invariants
@@ -11,27 +13,33 @@
 //! 2. The clock runs from the first session's start until the last acknowledgement.
 //! 3. A load in which any session failed has no result: the first error is returned.
 
+mod client;
+pub mod client_keys;
 pub mod crowd;
 pub mod ledger;
+pub mod mix;
 mod tasks;
 mod threads;
 
 use std::time::Duration;
 
-use onrush::{Database, Durability, Table, Value};
+use onrush::{Database, Durability, KeyStrategy, Table, Value};
 
 use crate::error::MeasureError;
 use crate::machine::cpus;
 use crate::progress::{Observer, Step};
 use crate::settings::Driver;
+use client_keys::{KeySpread, Numbers};
 use crowd::Crowd;
 use ledger::{Ledger, LedgerKind};
+use mix::Mix;
 
 /// What to load.
 #[derive(Clone)]
 pub(crate) struct LoadPlan<'d> {
     pub(crate) database: &'d Database,
-    pub(crate) table: &'d Table,
+    /// Each session goes round them.
+    pub(crate) tables: &'d [Table],
     pub(crate) rows: u64,
     pub(crate) sessions: usize,
     pub(crate) rows_per_commit: u64,
@@ -44,6 +52,21 @@ pub(crate) struct LoadPlan<'d> {
     pub(crate) time_max: Option<Duration>,
     /// All sessions together insert no more; None: as many as they can. For threads only.
     pub(crate) rows_per_s_max: Option<f64>,
+    /// Where sessions bring their keys; else the engine makes them. For threads and single rows only.
+    pub(crate) client: Option<ClientLoad>,
+    /// Where their keys come from.
+    pub(crate) numbers: &'d Numbers,
+}
+
+/// A load by clients that know the keys of their rows.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientLoad {
+    /// How keys are made.
+    pub key: KeyStrategy,
+    /// How they lie in the key space.
+    pub spread: KeySpread,
+    /// What is done beside inserts.
+    pub mix: Mix,
 }
 
 /// What was loaded.
@@ -90,6 +113,26 @@ pub(crate) fn run(plan: &LoadPlan<'_>, observer: &dyn Observer) -> Result<Loaded
         Driver::Threads => threads::run_session(plan, shared, thread, ledger),
         Driver::Tasks => tasks::run_sessions(plan, shared, thread, ledger),
     })
+}
+
+/// The tables of a load, one after the other and round again.
+struct Tables<'d> {
+    all: &'d [Table],
+    next: usize,
+}
+
+impl<'d> Tables<'d> {
+    /// Sessions begin at different ones.
+    fn of(plan: &LoadPlan<'d>, session: usize) -> Tables<'d> {
+        Tables { all: plan.tables, next: session % plan.tables.len() }
+    }
+
+    #[inline]
+    fn next(&mut self) -> &'d Table {
+        let table = &self.all[self.next];
+        self.next = if self.next + 1 == self.all.len() { 0 } else { self.next + 1 };
+        table
+    }
 }
 
 /// So many rows in which every column is its default.

@@ -7,26 +7,28 @@
 
 use std::time::Instant;
 
-use onrush::{CommitToken, Durability, Error, Session};
+use onrush::{CommitToken, Durability, Error, Session, Table};
 
 use super::crowd::Shared;
 use super::ledger::Ledger;
-use super::{LoadPlan, rows_of_defaults};
+use super::{LoadPlan, Tables, rows_of_defaults};
 use crate::error::MeasureError;
 
 /// One session and where it stands.
-struct Task {
+struct Task<'d> {
     session: Session,
+    tables: Tables<'d>,
     number: usize,
     rows_left: u64,
     on_its_way: Option<OnItsWay>,
 }
 
-impl Task {
-    fn new(plan: &LoadPlan<'_>, number: usize) -> Result<Task, Error> {
+impl<'d> Task<'d> {
+    fn new(plan: &LoadPlan<'d>, number: usize) -> Result<Task<'d>, Error> {
         let mut session = plan.database.session()?;
         session.set_durability(plan.durability);
-        Ok(Task { session, number, rows_left: plan.rows_of(number), on_its_way: None })
+        let tables = Tables::of(plan, number);
+        Ok(Task { session, tables, number, rows_left: plan.rows_of(number), on_its_way: None })
     }
 
     /// Its commit is not durable yet.
@@ -64,7 +66,7 @@ pub(super) fn run_sessions(
     thread: usize,
     ledger: &mut Ledger,
 ) -> Result<(), MeasureError> {
-    let mut tasks: Vec<Task> = (thread..plan.sessions)
+    let mut tasks: Vec<Task<'_>> = (thread..plan.sessions)
         .step_by(plan.threads())
         .map(|number| Task::new(plan, number))
         .collect::<Result<_, Error>>()?;
@@ -120,14 +122,14 @@ pub(super) fn run_sessions(
 #[inline]
 fn insert(
     plan: &LoadPlan<'_>,
-    task: &mut Task,
+    task: &mut Task<'_>,
     rows: u64,
     now: Instant,
     ledger: &mut Ledger,
 ) -> Result<Instant, Error> {
     let is_durable = plan.durability == Durability::Durable;
     let timer = if is_durable { Some(now) } else { ledger.start_commit() };
-    let token = commit(plan, &mut task.session, rows, ledger)?;
+    let token = commit(plan, task.tables.next(), &mut task.session, rows, ledger)?;
     task.rows_left -= rows;
     let Some(token) = token else {
         ledger.committed(timer, rows);
@@ -142,6 +144,7 @@ fn insert(
 /// counted but not remembered.
 fn commit(
     plan: &LoadPlan<'_>,
+    table: &Table,
     session: &mut Session,
     rows: u64,
     ledger: &mut Ledger,
@@ -149,8 +152,8 @@ fn commit(
     let is_durable = plan.durability == Durability::Durable;
     if rows == 1 {
         let token = match is_durable {
-            true => Some(session.insert_token(plan.table, &[])?),
-            false => session.insert(plan.table, &[]).map(|()| None)?,
+            true => Some(session.insert_token(table, &[])?),
+            false => session.insert(table, &[]).map(|()| None)?,
         };
         let (key, value) = session.last_row();
         ledger.acknowledged(key, value);
@@ -158,8 +161,8 @@ fn commit(
     }
     let defaults = rows_of_defaults(rows);
     match is_durable {
-        true => session.insert_many_token(plan.table, defaults).map(Some),
-        false => session.insert_many(plan.table, defaults).map(|()| None),
+        true => session.insert_many_token(table, defaults).map(Some),
+        false => session.insert_many(table, defaults).map(|()| None),
     }
 }
 

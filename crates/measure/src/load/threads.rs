@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use onrush::{Error, Session};
+use onrush::{Error, Session, Table};
 
+use super::client::Client;
 use super::crowd::Shared;
 use super::ledger::Ledger;
-use super::{LoadPlan, rows_of_defaults};
+use super::{LoadPlan, Tables, rows_of_defaults};
 use crate::error::MeasureError;
 
 /// Runs the session of this thread until its rows are in.
@@ -20,14 +21,16 @@ pub(super) fn run_session(
     let mut session = plan.database.session()?;
     session.set_durability(plan.durability);
     let pace = plan.rows_per_s_max.map(|rate| Pace::of(rate / plan.sessions as f64));
+    let mut client = plan.client.map(|load| Client::new(load, plan)).transpose()?;
+    let mut tables = Tables::of(plan, thread);
     let mut done = 0;
     while done < rows && !shared.is_stopped() {
         let count = plan.rows_per_commit.min(rows - done);
-        commit(plan, &mut session, count, ledger).map_err(|cause| MeasureError::Session {
-            session: thread,
-            rows: done,
-            cause,
-        })?;
+        match &mut client {
+            None => commit(plan, tables.next(), &mut session, count, ledger)
+                .map_err(|cause| MeasureError::Session { session: thread, rows: done, cause })?,
+            Some(client) => client.commit(tables.next(), &mut session, ledger)?,
+        }
         done += count;
         shared.report(thread, done);
         if let Some(pace) = &pace {
@@ -64,21 +67,22 @@ impl Pace {
 #[inline]
 fn commit(
     plan: &LoadPlan<'_>,
+    table: &Table,
     session: &mut Session,
     rows: u64,
     ledger: &mut Ledger,
 ) -> Result<(), Error> {
     let timer = ledger.start_commit();
     if rows == 1 {
-        session.insert(plan.table, &[])?;
+        session.insert(table, &[])?;
     } else if plan.rows_per_statement < rows {
         let mut transaction = session.begin()?;
         for _ in 0..rows {
-            transaction.insert(plan.table, &[])?;
+            transaction.insert(table, &[])?;
         }
         transaction.commit()?;
     } else {
-        session.insert_many(plan.table, rows_of_defaults(rows))?;
+        session.insert_many(table, rows_of_defaults(rows))?;
     }
     ledger.committed(timer, rows);
     if rows == 1 {

@@ -60,6 +60,7 @@ struct Merged {
 
 impl Store for Merged {
     const NAME: &'static str = "rocksdb";
+    const READS_AND_UPDATES: bool = true;
     const HAS_STATISTICS: bool = true;
     type Session<'s> = Writer<'s>;
 
@@ -119,5 +120,9 @@ impl StoreSession for Writer<'_> {
             batch.put(row.key_bytes(), row.value_bytes());
         }
         Ok(timer.time(|| database.write_opt(batch, options))?)
+    }
+
+    fn read(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+        Ok(self.database.get_pinned(key)?.is_some())
     }
 }

@@ -37,6 +37,9 @@ impl Target for OnrushServer {
         if settings.is_check() {
             return Some("its database is checked like any other: take the target onrush".into());
         }
+        if settings.number(Setting::Tables) > 1 || settings.is(Setting::KeySource, "client") {
+            return Some("one table, whose keys it makes: take the target onrush".into());
+        }
         plan::load_impossible(settings).or_else(|| options(settings).err())
     }
 

@@ -130,6 +130,9 @@ pub(super) fn load_impossible(settings: &Settings) -> Option<String> {
     if settings.is(Setting::Driver, "tasks") {
         return Some("its driver waits for each commit: a thread for each session".into());
     }
+    if !settings.is(Setting::KeySpread, "even") || !settings.mix().is_inserts_only() {
+        return Some("a key_spread, reads and updates are measured on embedded targets".into());
+    }
     if settings.size(Setting::Sessions) > SESSIONS_MAX {
         return Some(format!("more than {SESSIONS_MAX} sessions are too many for it"));
     }

@@ -7,7 +7,7 @@ use onrush_measure::load::ledger::Ledger;
 
 use super::plan::{KeySource, Plan};
 use super::{Connection, Refusal};
-use crate::target::rows::{Key, Numbers, RowMaker};
+use crate::target::rows::{Key, KeySpread, Numbers, RowMaker};
 
 /// Transactions of one call of the procedure: one round trip for all of them.
 const TRANSACTIONS_PER_CALL: u64 = 2048;
@@ -42,7 +42,7 @@ fn loop_in_client(
     shared: &Shared,
     ledger: &mut Ledger,
 ) -> Result<(), Refusal> {
-    let mut maker = RowMaker::new(work.key, work.numbers)?;
+    let mut maker = RowMaker::new(work.key, KeySpread::Even, work.numbers)?;
     let plan = work.plan;
     let makes_keys = plan.keys == KeySource::Client;
     let mut keys: Vec<Key> = Vec::with_capacity(plan.rows_per_statement.min(10_000));
