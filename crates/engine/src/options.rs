@@ -119,8 +119,8 @@ pub struct Options {
     /// Memory of the whole process in bytes, at least 64 MiB, divided by [`Options::within`]. As tables
     /// grow, what all their leaves need takes from the memory for leaves. None: no such bound.
     pub memory_bytes: Option<u64>,
-    /// Memory for leaves in bytes, at least 64 leaves of 16 KiB, and for what is known of stocks. Tables may be much
-    /// larger.
+    /// Memory for leaves in bytes, at least 64 leaves of 16 KiB, and for what is known of stocks, for which leaves give
+    /// way down to a quarter of it. Tables may be much larger.
     pub leaf_memory_bytes: usize,
     /// Whether all memory for leaves is touched at open: opening takes a while longer (about a
     /// second for each few GiB), and no insert pays for the first touch.

@@ -76,6 +76,51 @@ fn is_taken(outcome: Result<(), Error>) -> bool {
     }
 }
 
+/// Notes with one column before the others, so that each has another number.
+fn notes_with_a_number_before() -> TableDefinition {
+    let columns = notes().columns().to_vec();
+    let first = ColumnDefinition::new("number", DataType::Text);
+    let builder = TableDefinition::builder("notes").column(first);
+    columns
+        .into_iter()
+        .fold(builder, |all, one| all.column(one))
+        .primary_key(["id"])
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn an_index_made_of_an_older_definition_follows_its_columns_by_name() {
+    let index = one_each(&notes()).made_of(&notes());
+    let (db, table) = Fixture::in_memory().create_with(notes_with_a_number_before());
+    let mut session = db.session().unwrap();
+    let row = |id: i64, author: &str, deleted| {
+        let [id, author, size, deleted] = note(id, author, 1, deleted);
+        [Value::from("another"), id, author, size, deleted]
+    };
+    session.insert(&table, &row(1, "Ann", Some(false))).unwrap();
+    session.insert(&table, &row(2, "Bob", Some(true))).unwrap();
+    let table = db.create_index("notes", &index).unwrap();
+    assert_eq!(entries(&db, &table), ["ann"]);
+    assert!(is_taken(session.insert(&table, &row(3, "ANN", Some(false)))));
+    assert_sound(&db);
+}
+
+#[test]
+fn an_index_made_of_an_older_definition_is_refused_where_a_column_has_another_type() {
+    let author = |data_type| {
+        let id = ColumnDefinition::new("id", DataType::Int64).not_null();
+        let author = ColumnDefinition::new("author", data_type);
+        let table = TableDefinition::builder("notes").column(id).column(author).primary_key(["id"]);
+        table.build().unwrap()
+    };
+    let before = author(DataType::Text);
+    let index = NewIndex::new("by_author", Vec::<String>::new()).expression(lower_author(&before));
+    let (db, _) = Fixture::in_memory().create_with(author(DataType::Int32));
+    let refused = db.create_index("notes", &index.made_of(&before)).err().unwrap();
+    assert!(matches!(refused, Error::TableChanged { .. }), "{refused}");
+}
+
 #[test]
 fn rows_have_entries_only_while_they_meet_the_condition() {
     let (db, table) = created();

@@ -156,6 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "it knows no mappings")]
     fn more_arrays_than_there_may_be_mappings_are_of_the_allocator() {
         let arrays: Vec<_> =
             (0..MAPPINGS_MAX + 2).map(|_| Zeroed::<u8>::new(MAPPED_FROM_BYTES)).collect();

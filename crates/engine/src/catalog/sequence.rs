@@ -238,11 +238,17 @@ impl Sequence {
         self.session_ranges.lock().pop()
     }
 
-    /// Keeps what an ended session did not use for a later session of this process.
-    pub(crate) fn take_back(&self, unused: Unused) {
+    /// Keeps what a session did not use for a later one of this process: numbers, where the session knows how often
+    /// the counter had been set anew when they were leased, only if it has not been since.
+    pub(crate) fn take_back(&self, unused: Unused, restarts: Option<u64>) {
         match unused {
             Unused::Range(range) => self.session_ranges.lock().push(range),
-            Unused::Numbers(range) => self.numbers.lock().take_back(range),
+            Unused::Numbers(range) => {
+                let mut numbers = self.numbers.lock();
+                if restarts.is_none_or(|restarts| restarts == self.restarts()) {
+                    numbers.take_back(range);
+                }
+            }
         }
     }
 }

@@ -76,8 +76,10 @@ pub(crate) struct FramePool {
     free: Mutex<Free>,
     /// Copy of the number of free frames, for those who only want to know.
     available: AtomicUsize,
-    /// Frames whose memory was given back to the system for good.
-    retired: AtomicUsize,
+    /// Frames whose memory was given back to the system.
+    retired: Mutex<Vec<Frame>>,
+    /// Copy of their number.
+    retired_count: AtomicUsize,
 }
 
 struct Free {
@@ -104,7 +106,8 @@ impl FramePool {
         let region = Region::new(region_bytes, large_pages, prefault)?;
         let free = Free { given_back: Vec::new(), untouched: 0 };
         let (free, available) = (Mutex::new(free), AtomicUsize::new(frames));
-        Ok(FramePool { region, frames, free, available, retired: AtomicUsize::new(0) })
+        let (retired, retired_count) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+        Ok(FramePool { region, frames, free, available, retired, retired_count })
     }
 
     /// Frames that [`take`](Self::take) can give out right now.
@@ -114,14 +117,27 @@ impl FramePool {
 
     /// Frames in all, those retired not counted.
     pub(crate) fn frames(&self) -> usize {
-        self.frames - self.retired.load(Ordering::Relaxed)
+        self.frames - self.retired_count.load(Ordering::Relaxed)
     }
 
-    /// Gives the memory of a frame of this pool back to the system: there is one less from now on.
+    /// Gives the memory of a frame of this pool back to the system: there is one less until it is restored.
     pub(crate) fn retire(&self, frame: Frame) {
-        // SAFETY: the frame was the only way to its bytes, and ends here.
+        // SAFETY: the frame is the only way to its bytes, and nobody looks at them before it is restored.
         unsafe { self.region.release(frame.bytes.cast(), LEAF_BYTES) };
-        self.retired.fetch_add(1, Ordering::Relaxed);
+        let mut retired = self.retired.lock();
+        retired.push(frame);
+        self.retired_count.store(retired.len(), Ordering::Relaxed);
+    }
+
+    /// So many retired frames, if there are, can be taken again. Their bytes are zeros.
+    pub(crate) fn restore(&self, frames: usize) {
+        for _ in 0..frames {
+            let mut retired = self.retired.lock();
+            let Some(frame) = retired.pop() else { return };
+            self.retired_count.store(retired.len(), Ordering::Relaxed);
+            drop(retired);
+            self.give_back(frame);
+        }
     }
 
     /// A free frame, if there is one; its bytes are whatever they were.
@@ -206,6 +222,18 @@ mod tests {
         assert!(pool.take(&recorder()).is_none());
         pool.give_back(last);
         assert!(kept.iter().all(|byte| *byte == 7));
+    }
+
+    #[test]
+    fn a_retired_frame_that_is_restored_can_be_taken_again() {
+        let pool = FramePool::new(2, LargePages::Try, false).unwrap();
+        let retired = pool.take(&recorder()).unwrap();
+        let kept = pool.take(&recorder()).unwrap();
+        pool.retire(retired);
+        pool.restore(9);
+        assert_eq!((pool.frames(), pool.available()), (2, 1));
+        assert!(pool.take(&recorder()).is_some() && pool.take(&recorder()).is_none());
+        pool.give_back(kept);
     }
 
     #[test]

@@ -165,9 +165,8 @@ impl TableContext {
         for Generator { column, keys, identity } in &mut self.generators {
             if let Some(unused) = keys.give_back()
                 && let Some(sequence) = self.table.sequence(*column)
-                && identity.as_ref().is_none_or(|it| it.restarts == sequence.restarts())
             {
-                sequence.take_back(unused);
+                sequence.take_back(unused, identity.as_ref().map(|identity| identity.restarts));
             }
         }
     }

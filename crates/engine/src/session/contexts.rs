@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //! 1. An index is that of the same table until a context is added.
-//! 2. Contexts of tables that are gone, or have another definition by now, are let go of before their number doubles.
+//! 2. Of more than 16 contexts, those of tables that are gone, or have another definition by now, are let go of before
+//!    their number has doubled.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -50,7 +51,8 @@ impl Contexts {
         self.last
     }
 
-    /// Lets go of those whose tables are gone or were altered.
+    /// Lets go of those whose tables are gone or were altered, by this session's own transaction, too: what they have
+    /// is made again when it is asked for.
     fn sweep(&mut self) {
         self.all.retain_mut(|context| {
             let is_current = context.table.is_current();

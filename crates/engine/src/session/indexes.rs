@@ -35,6 +35,9 @@ pub struct NewIndex {
     pub uniqueness: Uniqueness,
     /// Whether it is made for a UNIQUE constraint.
     pub is_constraint: bool,
+    /// The definition that its expressions and its predicate were made of. If the table has got another one since,
+    /// which may number its columns anew, they follow their columns by name. None: the caller knows that it has not.
+    pub made_of: Option<Arc<TableDefinition>>,
 }
 
 /// What a new index is ordered by.
@@ -61,6 +64,7 @@ impl NewIndex {
             predicate: None,
             uniqueness: Uniqueness::NotUnique,
             is_constraint: false,
+            made_of: None,
         }
     }
 
@@ -82,6 +86,13 @@ impl NewIndex {
     #[must_use]
     pub fn unique(mut self) -> NewIndex {
         self.uniqueness = Uniqueness::NullsDistinct;
+        self
+    }
+
+    /// Its expressions are of this definition of its table.
+    #[must_use]
+    pub fn made_of(mut self, table: &TableDefinition) -> NewIndex {
+        self.made_of = Some(Arc::new(table.clone()));
         self
     }
 
@@ -108,6 +119,7 @@ impl NewIndex {
             predicate: None,
             uniqueness: index.uniqueness,
             is_constraint: index.is_constraint,
+            made_of: None,
         };
         for column in &index.columns {
             let indexed = match column.of {
@@ -147,6 +159,12 @@ impl NewIndex {
     fn definition(&self, table: &TableDefinition) -> Result<IndexDefinition> {
         // There are at most 1,024 columns.
         let number = |name: &String| Ok(table.column_number(table.column_index(name)?) as u16);
+        let of_table = |of: &RowExpression| match &self.made_of {
+            Some(before) => of
+                .over(before, table)
+                .ok_or_else(|| Error::TableChanged { name: table.name().to_owned() }),
+            None => Ok(of.clone()),
+        };
         let (mut columns, mut expressions) = (Vec::new(), Vec::new());
         for (indexed, order) in &self.columns {
             let of = match indexed {
@@ -155,7 +173,7 @@ impl NewIndex {
                     let reason = "an indexed expression has no type of its own: cast it";
                     let untyped = || TypeError::Expression { reason: reason.into() };
                     let data_type = of.data_type().ok_or_else(untyped)?;
-                    expressions.push(IndexedExpression { of: of.clone(), data_type });
+                    expressions.push(IndexedExpression { of: of_table(of)?, data_type });
                     Indexed::Expression((expressions.len() - 1) as u16)
                 }
             };
@@ -166,7 +184,7 @@ impl NewIndex {
             entries: 0,
             columns,
             expressions,
-            predicate: self.predicate.clone(),
+            predicate: self.predicate.as_ref().map(of_table).transpose()?,
             included: self.included.iter().map(number).collect::<Result<_>>()?,
             uniqueness: self.uniqueness,
             is_constraint: self.is_constraint,
@@ -199,8 +217,9 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// [`UniqueViolated`](Error::UniqueViolated) by the rows that there are; [`TableExists`](Error::TableExists) for a
-    /// name that is taken; columns that are not there or have no order; those of waiting for who uses the table.
-    /// Nothing of it is left then.
+    /// name that is taken; columns that are not there or have no order; [`TableChanged`](Error::TableChanged) where an
+    /// expression was [made of](NewIndex::made_of) a definition that the table's does not suit; those of waiting for who
+    /// uses the table. Nothing of it is left then.
     pub fn create_index(&mut self, table: &str, index: &NewIndex) -> Result<Table> {
         let entry = self.lock_for_index(table)?;
         check_is_table(&entry)?;

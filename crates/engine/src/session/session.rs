@@ -60,7 +60,7 @@ const BATCH_BYTES_KEPT: usize = 16 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session {
-    pub(super) contexts: Contexts, // before the worker: what it gives back is there when the worker leaves
+    pub(super) contexts: Contexts,
     pub(super) worker: Worker,
     pub(super) encoded: EncodedRow,
     /// Value bytes of the row that was read last.

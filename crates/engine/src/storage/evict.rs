@@ -231,7 +231,7 @@ impl Storage {
     /// Keeps some frames free ahead of need; for the background thread. Returns whether there was
     /// anything to do.
     pub(crate) fn keep_frames_free(&self, recorder: &Recorder) -> Result<bool> {
-        self.retire_frames(recorder)?;
+        self.fit_frames(recorder);
         let reserve = eviction_batch(self.frames.frames()) * 2;
         let available = self.frames.available();
         if available >= reserve {
@@ -241,13 +241,20 @@ impl Storage {
         Ok(true)
     }
 
-    /// What all leaves of a table need, in memory or not, grows with it; so many frames fewer there are.
-    fn retire_frames(&self, recorder: &Recorder) -> Result<()> {
-        for _ in 0..self.frames_too_many() {
-            let frame = self.take_frame_as(None, recorder)?;
+    /// What tables need beside frames grows and shrinks; so many frames fewer or more there are. Half of those that are
+    /// free give way at a time, as sessions want some, too.
+    fn fit_frames(&self, recorder: &Recorder) {
+        let Some(fitting) = self.fitting_frames() else { return };
+        let frames = self.frames.frames();
+        // A few come and go with every fragment: they stay away.
+        if fitting > frames + frames / 16 {
+            return self.frames.restore(fitting - frames);
+        }
+        let too_many = frames.saturating_sub(fitting);
+        for _ in 0..too_many.min(self.frames.available() / 2) {
+            let Some(frame) = self.frames.take(recorder) else { return };
             self.frames.retire(frame);
         }
-        Ok(())
     }
 }
 

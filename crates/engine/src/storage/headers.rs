@@ -3,7 +3,7 @@
 
 use super::Storage;
 use super::{Image, Leaf};
-use crate::memory::MemoryPlan;
+use crate::memory::{LargePages, MemoryPlan};
 use crate::node::fence::Fence;
 use crate::node::inner::InnerNode;
 use crate::options::FRAMES_MIN;
@@ -32,9 +32,12 @@ impl Storage {
         (self.inners.made() * InnerNode::memory_bytes()) as u64
     }
 
-    /// Frames that there are more than fit beside what is known of stocks and, where the memory of the process is
-    /// divided, beside the headers of all leaves and the inner nodes.
-    pub(super) fn frames_too_many(&self) -> usize {
+    /// Frames that fit beside what is known of stocks and, where the memory of the process is divided, beside the
+    /// headers of all leaves and the inner nodes. None: their memory does not go back to the system.
+    pub(super) fn fitting_frames(&self) -> Option<usize> {
+        if self.options.large_pages == LargePages::Require {
+            return None;
+        }
         let stocks = self.ranges.stock_bytes();
         let (share, beside) = match self.options.memory_bytes {
             Some(memory) => {
@@ -42,11 +45,10 @@ impl Storage {
             }
             None => (self.options.leaf_memory_bytes as u64, stocks),
         };
-        let frames = self.frames.frames();
         let fitting = (share.saturating_sub(beside) / LEAF_BYTES as u64) as usize;
         // Below a quarter of the share a table is too large for the memory, and statistics tell so.
         let least = (share / 4 / LEAF_BYTES as u64) as usize;
-        frames.saturating_sub(fitting.max(least).max(FRAMES_MIN))
+        Some(fitting.max(least).max(FRAMES_MIN))
     }
 }
 

@@ -1,5 +1,7 @@
 //! CREATE, ALTER and DROP INDEX, and UNIQUE constraints, which are indexes.
 
+use std::sync::Arc;
+
 use onrush::{
     IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, Table, TableChange,
     TableDefinition, TypeError, Uniqueness,
@@ -180,6 +182,7 @@ impl IndexPlan {
             predicate,
             uniqueness: self.uniqueness,
             is_constraint: self.is_constraint,
+            made_of: Some(Arc::new(table.clone())),
         })
     }
 

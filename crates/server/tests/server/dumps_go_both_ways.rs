@@ -157,7 +157,7 @@ async fn an_archive_is_restored_over_what_is_there() {
     let archive = file.path().to_str().unwrap();
     place.run("pg_dump", &["-Fc", "-f", archive], Stdio::null());
     query(&world.client().await, "DELETE FROM sales").await;
-    let over = ["--clean", "--if-exists", "--no-owner", archive];
+    let over = ["--clean", "--if-exists", "--no-owner", "--jobs=3", archive];
     place.run("pg_restore", &over, Stdio::null());
     assert_eq!(place.dump(), before);
 }
