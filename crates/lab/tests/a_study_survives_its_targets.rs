@@ -113,6 +113,7 @@ fn options(folder: &Path) -> RunOptions {
         results: folder.join("r.sqlite"),
         resume: false,
         targets: Vec::new(),
+        stacks: false,
         command: "test".into(),
     }
 }

@@ -199,6 +199,18 @@ fn singleton_is_the_study_of_that_name() {
 }
 
 #[test]
+fn stacks_are_sampled_into_a_flame_graph_beside_the_results() {
+    let world = World::new();
+    world.write("small.toml", SMALL);
+    let run = ["run", "small.toml", "--target", "onrush", "--repeats", "1", "--out", "r.sqlite"];
+    let settings = ["--set", "durability=delayed", "--set", "rows=400k", "--stacks"];
+    world.ok(&[&run[..], &settings].concat());
+    let graph = world.read("r-stacks-1-1.svg");
+    assert!(graph.contains("<svg") && graph.contains("onrush::session"), "{graph}");
+    assert!(world.read("r.html").contains("href=\"r-stacks-1-1.svg\""));
+}
+
+#[test]
 fn settings_that_the_engine_refuses_are_a_reason_found_before_the_first_run() {
     let world = World::new();
     let sizes = "log_capacity_bytes = [\"1MiB\", \"256MiB\"]";

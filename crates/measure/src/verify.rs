@@ -39,7 +39,7 @@ pub struct Verification {
     pub rows_acknowledged: u64,
     /// Rows found.
     pub rows_found: u64,
-    /// Whether the rows were compared byte by byte. Else, after transactions of several rows, their
+    /// Whether the rows were compared byte by byte. Else, after transactions of several rows or updates, their
     /// number and order was checked, and that each is as the load inserts it.
     pub is_exact: bool,
     /// Time of the comparison.

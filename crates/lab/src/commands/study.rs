@@ -47,6 +47,10 @@ pub struct StudyArguments {
     /// [default: lab-STUDY.sqlite or lab-STUDY-quick.sqlite, numbered; of all: a folder lab-all]
     #[arg(long, value_name = "PATH")]
     pub(super) out: Option<PathBuf>,
+    /// Write a flame graph of each load beside the result file: where processor time goes, stack by stack, of targets
+    /// in this process, without the C library and the system. It costs some percent of the rate
+    #[arg(long)]
+    pub(super) stacks: bool,
     /// Continue the result file where it was interrupted, and try again what failed
     #[arg(long)]
     pub(super) resume: bool,
@@ -65,6 +69,7 @@ Examples:
   onrush-lab run keys --out keys.sqlite --resume
   onrush-lab run keys --target onrush --metrics 127.0.0.1:9187
   onrush-lab run keys --quick --set sessions=8 --set rows=200k
+  onrush-lab run phases --quick --stacks
   onrush-lab run all --quick
   onrush-lab run my-study.toml --json";
 
@@ -220,6 +225,7 @@ impl StudyArguments {
             results: results.to_owned(),
             resume: self.resume,
             targets: self.targets.clone(),
+            stacks: self.stacks,
             command: command_of(std::env::args()),
         };
         let observer = Shown::new(self.answer.quiet);
@@ -233,6 +239,7 @@ impl StudyArguments {
         let mut words = ["onrush-lab", "run", "--resume", given].map(shell_word).to_vec();
         let flag = |name: &str, value: &str| [name.to_owned(), shell_word(value)];
         words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.stacks.then(|| "--stacks".to_owned()));
         words.extend(self.repeats.iter().flat_map(|one| flag("--repeats", &one.to_string())));
         words.extend(self.set.iter().flat_map(|one| flag("--set", one)));
         words.extend(self.targets.iter().flat_map(|one| flag("--target", one)));
@@ -260,6 +267,7 @@ pub fn measure(
         results: results.to_owned(),
         resume: false,
         targets: Vec::new(),
+        stacks: false,
         command: command_of(std::env::args()),
     };
     let observer = Shown::new(quiet);

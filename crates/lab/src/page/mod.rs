@@ -60,6 +60,7 @@ pub fn html(result: &StudyResult) -> String {
                     (tables::classic(result))
                     (pictures::waits(result))
                     (pictures::phases(result))
+                    (pictures::stacks(result))
                     (pictures::over_time(result))
                     (counters::of_baselines(result))
                     (tables::settings(result))

@@ -244,6 +244,33 @@ pub(super) fn phases(result: &StudyResult) -> Markup {
     }
 }
 
+/// Flame graphs, where stacks were sampled.
+pub(super) fn stacks(result: &StudyResult) -> Markup {
+    let graphs: Vec<(String, usize, &String)> = ran(result)
+        .flat_map(|case| case.repeats.iter().map(move |repeat| (case, repeat)))
+        .filter_map(|(case, repeat)| {
+            Some((name_of(case, result), repeat.number + 1, repeat.stacks.as_ref()?))
+        })
+        .collect();
+    if graphs.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #stacks {
+            h2 { "Time by stack" }
+            p {
+                "Flame graphs of the loads, beside the result file: the wider a frame, the more processor time. Time "
+                "in the C library and in the system is left out."
+            }
+            ul {
+                @for (case, number, file) in &graphs {
+                    li { a href=(file) { (case) ", run " (number) } }
+                }
+            }
+        }
+    }
+}
+
 /// First come those that tell most about a growing table.
 const FIRST: &[&str] = &[
     "ROWS",

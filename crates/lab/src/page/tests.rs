@@ -102,6 +102,15 @@ fn run(case: usize, number: usize) -> Repeat {
 }
 
 #[test]
+fn flame_graphs_are_linked_where_there_are_any() {
+    let mut result = invented();
+    assert!(!html(&result).contains("Time by stack"));
+    let ran = result.cases.iter_mut().find(|case| !case.repeats.is_empty()).unwrap();
+    ran.repeats[0].stacks = Some("r-stacks-1-1.svg".to_owned());
+    assert!(html(&result).contains("<a href=\"r-stacks-1-1.svg\">"));
+}
+
+#[test]
 fn the_page_holds_all_that_was_found() {
     let result = invented();
     let page = html(&result);

@@ -194,6 +194,9 @@ pub struct Repeat {
     pub verification: Option<Verification>,
     /// What makes the figures doubtful.
     pub warnings: Vec<String>,
+    /// The file of its flame graph, beside the result file; None: stacks were not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<String>,
 }
 
 impl Repeat {

@@ -201,12 +201,15 @@ impl<S: Store> Instance for Embedded<S> {
                 session.commit(&rows).map_err(failed::<S>)?;
                 ledger.committed(started, count);
                 for row in &rows {
-                    if mix.updates_per_100_rows == 0 {
-                        ledger.acknowledged(row.key_bytes(), row.value_bytes());
+                    match mix.updates_per_100_rows {
+                        0 => ledger.acknowledged(row.key_bytes(), row.value_bytes()),
+                        _ => ledger.keys.offer(row.key_bytes()), // its value will be another one
                     }
                     mixer.inserted(row.key);
                 }
-                while let Some((operation, key)) = mixer.due() {
+                while !shared.is_stopped()
+                    && let Some((operation, key)) = mixer.due()
+                {
                     let row = maker.of(key);
                     let is_there = match operation {
                         Operation::Read => session.read(row.key_bytes()),

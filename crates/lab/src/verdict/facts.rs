@@ -65,7 +65,9 @@ impl<'c> Facts<'c> {
             .any(|counter| counter.name.contains("EVICTION") && counter.value > 0.0);
         let device = repeat.device.zip(around.device_write_mb_per_s);
         let device_read = repeat.device.zip(around.device_read_mb_per_s);
-        let table_bytes = (repeat.rows + settings.number(Setting::PreloadRows)) * CLASSIC_ROW_BYTES;
+        let rows_before =
+            settings.number(Setting::PreloadRows) + settings.number(Setting::WarmupRows);
+        let table_bytes = (repeat.rows + rows_before).saturating_mul(CLASSIC_ROW_BYTES);
         let busy = repeat.cpu_percent / 100.0 / usable;
         let is_onrush = case.target.starts_with("onrush");
         let is_durable = settings.is_durable();
@@ -133,7 +135,8 @@ impl<'c> Facts<'c> {
 
     /// The same under those that come with too little memory.
     pub(super) fn of_memory(&self) -> f64 {
-        let causes = [Cause::Memory, Cause::LeafReads, Cause::Device];
+        let causes =
+            [Cause::Memory, Cause::LeafReads, Cause::StockReads, Cause::Flushes, Cause::Device];
         causes.iter().map(|cause| self.share_of(cause)).sum()
     }
 

@@ -13,6 +13,7 @@ pub fn run(study: &Study, targets: &[&str]) -> StudyResult {
         results: folder.path().join("results.sqlite"),
         resume: false,
         targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+        stacks: false,
         command: format!("onrush-lab run {} --quick", study.name),
     };
     let result = onrush_lab::study::run::run(study, &options, &target::find, &Quiet).unwrap();

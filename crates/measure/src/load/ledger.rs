@@ -133,8 +133,9 @@ impl Default for KeySample {
 }
 
 impl KeySample {
+    /// One more key, which is remembered or not.
     #[inline]
-    fn offer(&mut self, key: &[u8]) {
+    pub fn offer(&mut self, key: &[u8]) {
         if self.until_next > 0 {
             self.until_next -= 1;
             return;

@@ -133,6 +133,12 @@ impl<'d> Tables<'d> {
         self.next = if self.next + 1 == self.all.len() { 0 } else { self.next + 1 };
         table
     }
+
+    /// The one that [`next`](Self::next) gave last.
+    #[inline]
+    fn current(&self) -> &'d Table {
+        &self.all[self.next.checked_sub(1).unwrap_or(self.all.len() - 1)]
+    }
 }
 
 /// So many rows in which every column is its default.

@@ -26,10 +26,14 @@ pub(super) fn run_session(
     let mut done = 0;
     while done < rows && !shared.is_stopped() {
         let count = plan.rows_per_commit.min(rows - done);
-        match &mut client {
-            None => commit(plan, tables.next(), &mut session, count, ledger)
-                .map_err(|cause| MeasureError::Session { session: thread, rows: done, cause })?,
-            Some(client) => client.commit(tables.next(), &mut session, ledger)?,
+        let committed = match &mut client {
+            None => commit(plan, tables.next(), &mut session, count, ledger),
+            Some(client) => client.commit(tables.next(), &mut session, ledger),
+        };
+        let failed = |cause| MeasureError::Session { session: thread, rows: done, cause };
+        committed.map_err(failed)?;
+        if let Some(client) = &mut client {
+            client.read_and_update(tables.current(), &mut session, shared, failed)?;
         }
         done += count;
         shared.report(thread, done);

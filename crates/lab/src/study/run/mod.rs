@@ -2,7 +2,7 @@
 //!
 //! - [`skip`]: which cases cannot be run, and why.
 //! - [`order`]: the order of the runs. [`turn`]: one of them; [`sampling`]: counters meanwhile;
-//!   [`check`]: where a check is measured.
+//!   [`stacks`]: a flame graph. [`check`]: where a check is measured.
 //! - [`store`]: the result file. [`record`]: the command that runs it again.
 //!
 //! Invariants
@@ -18,6 +18,7 @@ mod order;
 mod record;
 mod sampling;
 pub mod skip;
+mod stacks;
 pub mod store;
 mod turn;
 
@@ -57,6 +58,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// Only these targets; empty: all of the study.
     pub targets: Vec<String>,
+    /// A flame graph of each load is written beside the result file.
+    pub stacks: bool,
     /// The command that runs it again, for the record.
     pub command: String,
 }
@@ -138,7 +141,9 @@ pub fn run(
         observer.run_begins(&progress);
         let folder = run_folder(&options.folder, *turn)?;
         store.begins(&folder)?;
-        let ran = run_turn(&cases[turn.case], *turn, folder, find, observer);
+        let stacks =
+            options.stacks.then(|| stacks::path_of(&options.results, turn.case, turn.repeat));
+        let ran = run_turn(&cases[turn.case], *turn, folder, stacks.as_deref(), find, observer);
         made += 1;
         let (target_shown, outcome) = match ran {
             Ok((shown, repeat)) => (Some(shown), Ok(repeat)),
@@ -291,13 +296,15 @@ fn run_turn(
     case: &Case,
     turn: Turn,
     folder: PathBuf,
+    stacks: Option<&Path>,
     find: FindTarget<'_>,
     observer: &dyn Observer,
 ) -> Result<(TargetShown, Repeat), LabError> {
     let placement = Placement { folder: Some(folder), data_files: 1, ..Placement::default() };
     let place = Place::prepare(&placement)?;
     let target = find(&case.target).map_err(LabError::Setting)?;
-    let run = || turn::run(&*target, &case.settings, turn.repeat, place.folder(), observer);
+    let folders = turn::Folders { own: place.folder(), stacks };
+    let run = || turn::run(&*target, &case.settings, turn.repeat, folders, observer);
     std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -317,6 +324,7 @@ mod tests {
             results: folder.path().join("r.sqlite"),
             resume: true,
             targets: Vec::new(),
+            stacks: false,
             command: String::new(),
         };
         let now = crate::page::tests::invented();

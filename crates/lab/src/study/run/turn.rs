@@ -12,6 +12,7 @@ use onrush_measure::progress::{Observer, Step};
 
 use super::check;
 use super::sampling::{RowsOverTime, Sampling};
+use super::stacks::{self, Stacks};
 use crate::study::device::DeviceCount;
 use crate::study::outcome::{DeviceUse, Repeat, TargetShown};
 use crate::study::setting::Setting;
@@ -23,14 +24,24 @@ use crate::target::{Instance, LoadFigures, LoadOrder, Target};
 /// Time for one measurement of the sync time, before and after each run.
 pub(super) const SYNC_BUDGET: Duration = Duration::from_millis(60);
 
-/// Runs a case once in `folder`, which is empty.
+/// Where a run puts what it makes.
+#[derive(Clone, Copy)]
+pub(super) struct Folders<'f> {
+    /// Its own, which is empty.
+    pub(super) own: &'f Path,
+    /// The file of its flame graph, if there is to be one.
+    pub(super) stacks: Option<&'f Path>,
+}
+
+/// Runs a case once.
 pub(super) fn run(
     target: &dyn Target,
     settings: &Settings,
     number: usize,
-    folder: &Path,
+    folders: Folders<'_>,
     observer: &dyn Observer,
 ) -> Result<(TargetShown, Repeat), LabError> {
+    let folder = folders.own;
     let shown = target.shown(settings)?;
     let sync_before =
         sync_time::measure(&OsDisk::new(), &sync_folder(settings, folder), SYNC_BUDGET)?;
@@ -38,7 +49,7 @@ pub(super) fn run(
         1 => target.prepare(settings, folder)?,
         _ => Box::new(Instances::prepare(target, settings, folder)?),
     };
-    let measured = measure(&mut *instance, settings, number, folder, sync_before, observer);
+    let measured = measure(&mut *instance, settings, number, folders, sync_before, observer);
     let cleaned = instance.clean_up();
     let repeat = measured?;
     cleaned?;
@@ -56,7 +67,7 @@ fn measure(
     instance: &mut dyn Instance,
     settings: &Settings,
     number: usize,
-    folder: &Path,
+    Folders { own: folder, stacks }: Folders<'_>,
     sync_before: SyncTime,
     observer: &dyn Observer,
 ) -> Result<Repeat, LabError> {
@@ -77,6 +88,7 @@ fn measure(
     let device_before = DeviceCount::under(folder);
     let sampling = instance.sampler().map(Sampling::start);
     let watched = RowsOverTime::new(observer);
+    let sampled = stacks.map(|path| (path, Stacks::start()));
     let loaded = instance.load(LoadOrder { rows: settings.rows(), step: Step::Load }, &watched);
     let (mut series, mut marks) = sampling.map(Sampling::end).unwrap_or_default();
     let figures = loaded?;
@@ -84,6 +96,9 @@ fn measure(
     let device =
         device_before.zip(after).map(|(before, after)| after.since(&before, figures.elapsed));
     let statistics = instance.statistics()?.since(&before);
+    let graph = sampled.map(|(path, stacks)| {
+        stacks.and_then(Stacks::end).and_then(|report| stacks::write(&report, path))
+    });
     marks.extend(instance.marks());
     series.extend(watched.series());
     instance.settle()?;
@@ -95,6 +110,11 @@ fn measure(
     repeat.number = number;
     repeat.started_unix_s = started_unix_s;
     repeat.warnings = doubts(settings, &repeat, folder, (&sync_before, &sync_after));
+    match graph {
+        Some(Ok(name)) => repeat.stacks = Some(name),
+        Some(Err(why)) => repeat.warnings.push(why),
+        None => {}
+    }
     Ok(Repeat {
         waits: statistics.waits,
         phases: statistics.phases,
@@ -148,6 +168,7 @@ fn figures_of(
         sync_time_us: *sync,
         verification: None,
         warnings: Vec::new(),
+        stacks: None,
     }
 }
 
