@@ -23,8 +23,17 @@ const END: &str = "<!-- end -->";
 const HEAD: &str = "| load | Onrush | F | durability | commits a sync | best baseline in the same run | goal |\n\
                     |---|---|---|---|---|---|---|\n";
 /// The settings that two cases must share to be compared.
-const SETTINGS: [&str; 7] =
-    ["part", "sessions", "key", "durability", "rows_per_commit", "rows_per_statement", "loop_in"];
+const SETTINGS: [&str; 9] = [
+    "part",
+    "sessions",
+    "key",
+    "durability",
+    "rows_per_commit",
+    "rows_per_statement",
+    "loop_in",
+    "memory_ratio",
+    "key_spread",
+];
 
 /// The whole page: its text as it is, and the tables.
 pub(crate) fn page(sources: &[Source]) -> Result<String, String> {
@@ -126,7 +135,7 @@ fn of(run: &Run, column: &str) -> String {
     run.get(column).cloned().unwrap_or_default()
 }
 
-fn settings(run: &Run) -> [String; 7] {
+fn settings(run: &Run) -> [String; SETTINGS.len()] {
     SETTINGS.map(|column| of(run, column))
 }
 
@@ -216,7 +225,8 @@ fn study(name: &str, results: &Results, goals: &[Goal]) -> Result<String, String
         let goals = goals.iter().filter(|goal| goal.study == name && goal.is_of(&figures));
         let judged: Vec<String> = goals.map(|goal| goal.judged(&figures)).collect();
         let goal = if judged.is_empty() { "none".to_owned() } else { judged.join(", ") };
-        let [part, sessions, key, durability, rows, statement, loop_in] = settings(case);
+        let [part, sessions, key, durability, rows, statement, loop_in, ratio, spread] =
+            settings(case);
         let plural = |rows: &str| if rows == "1" { "row" } else { "rows" };
         let many = match statement.as_str() {
             "0" | "1" => String::new(),
@@ -227,13 +237,21 @@ fn study(name: &str, results: &Results, goals: &[Goal]) -> Result<String, String
             (false, _) => String::new(),
         };
         let place = if loop_in == "server" { ", loop in the server" } else { "" };
+        let of_memory = match ratio.as_str() {
+            "0" | "" => String::new(),
+            ratio => format!(", {ratio} times the memory"),
+        };
+        let spread = match spread.as_str() {
+            "even" | "" => String::new(),
+            spread => format!(" ({spread})"),
+        };
         let recorded = |column, digits: usize, unit| {
             let median = results.median_of(case, column);
             median.map_or(NOT_RECORDED.to_owned(), |value| format!("{value:.digits$}{unit}"))
         };
         let _ = writeln!(
             table,
-            "| {part}: {key}, {sessions} {}, {rows} {} a commit{many}{place}{block} | {} rows/s | \
+            "| {part}: {key}{spread}, {sessions} {}, {rows} {} a commit{many}{place}{block}{of_memory} | {} rows/s | \
              {} | {durability} | {} | {best} | {goal} |",
             of(case, "driver"),
             plural(&rows),
@@ -289,6 +307,9 @@ mod tests {
         0,onrush,a,24,3000,20,90,\"x, y\"\n0,onrush,a,24,1000,20,90,\n0,onrush,a,24,2000,20,90,\n\
         1,redb,a,24,500,,,\n2,fjall,a,24,1000,,,\n3,lmdb,b,24,9000,,,\n";
 
+    const RATIOS: &str = "case,target,part,memory_ratio,rows_per_s\n\
+        0,onrush,r,2,9000\n1,onrush,r,8,3000\n2,fjall,r,2,3000\n3,fjall,r,8,1000\n";
+
     const REPORT: &str = "<p class=\"meta\">a day \u{b7} quick size \u{b7} 2 CPUs \u{b7} ext4 \u{b7} F 90 us \u{b7} \
         Onrush 1</p>";
     const GOALS: &str = "Goals.\n\nload | keys | a | * | * | * | 2 times the best baseline\n\
@@ -299,7 +320,8 @@ mod tests {
             "figures.txt" => Ok(FIGURES.to_owned()),
             "goals.txt" => Ok(GOALS.to_owned()),
             "keys.csv" => Ok(CSV.to_owned()),
-            "keys.html" => Ok(REPORT.to_owned()),
+            "ratios.csv" => Ok(RATIOS.to_owned()),
+            "keys.html" | "ratios.html" => Ok(REPORT.to_owned()),
             other => Err(format!("no {other}")),
         }
     }
@@ -320,6 +342,16 @@ mod tests {
             "{table}"
         );
         assert_eq!(table.matches("rows/s").count(), 1, "{table}");
+    }
+
+    #[test]
+    fn cases_of_another_memory_ratio_are_not_compared_and_the_ratio_is_told() {
+        let table = table("study: ratios");
+        for (ratio, best) in [(2, "fjall 3,000 (3.0 times)"), (8, "fjall 1,000 (3.0 times)")] {
+            let load = format!(", {ratio} times the memory |");
+            let line = table.lines().find(|line| line.contains(&load)).unwrap();
+            assert!(line.contains(best), "{table}");
+        }
     }
 
     #[test]

@@ -218,8 +218,8 @@ impl Transaction<'_> {
     /// # Errors
     /// [`UniqueViolated`](Error::UniqueViolated) by the rows that there are; [`TableExists`](Error::TableExists) for a
     /// name that is taken; columns that are not there or have no order; [`TableChanged`](Error::TableChanged) where an
-    /// expression was [made of](NewIndex::made_of) a definition that the table's does not suit; those of waiting for who
-    /// uses the table. Nothing of it is left then.
+    /// expression was [made of](NewIndex::made_of) a definition that the table's does not suit; those of waiting for
+    /// who uses the table. Nothing of it is left then.
     pub fn create_index(&mut self, table: &str, index: &NewIndex) -> Result<Table> {
         let entry = self.lock_for_index(table)?;
         check_is_table(&entry)?;
