@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use pprof::{ProfilerGuard, ProfilerGuardBuilder, Report};
+use inferno::flamegraph;
+use pprof::{Frames, ProfilerGuard, ProfilerGuardBuilder, Report};
 
 /// Samples in each second of processor time. A prime, so that nothing that is regular keeps step with it.
 const SAMPLES_PER_S: i32 = 499;
@@ -35,14 +36,26 @@ pub(super) fn write(report: &Report, path: &Path) -> Result<String, String> {
     if report.data.is_empty() {
         return Err("no stack was sampled: the load took too little time in this process".into());
     }
+    let lines: Vec<String> = report
+        .data
+        .iter()
+        .map(|(frames, samples)| format!("{} {samples}", folded(frames)))
+        .collect();
+    let mut options = flamegraph::Options::default();
     let mut graph = Vec::new();
-    report
-        .flamegraph(&mut graph)
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut graph)
         .map_err(|error| format!("the flame graph cannot be drawn: {error}"))?;
     std::fs::write(path, graph).map_err(|error| {
         format!("the flame graph {} cannot be written: {error}", path.display())
     })?;
     Ok(path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned())
+}
+
+/// The thread, then its frames, the outermost first, with semicolons between them.
+fn folded(frames: &Frames) -> String {
+    let name = |symbol: &pprof::Symbol| symbol.name().replace(';', ",");
+    let inward = frames.frames.iter().rev().flat_map(|inlined| inlined.iter().rev().map(name));
+    std::iter::once(frames.thread_name.clone()).chain(inward).collect::<Vec<_>>().join(";")
 }
 
 /// The graph of a run, beside the result file.
