@@ -32,6 +32,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "docs/waits.md",
             "docs/memory.md",
             "docs/performance.md",
+            "docs/scaling.md",
             "docs/lab.md",
             "docs/lab-servers.md",
             "docs/results/",

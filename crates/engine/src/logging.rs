@@ -60,12 +60,17 @@ impl RecordKind {
 }
 
 /// Appends an unsigned number, seven bits a byte, lowest first.
-pub(crate) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
+pub(crate) fn push_varint(number: u64, out: &mut Vec<u8>) {
+    each_varint_byte(number, |byte| out.push(byte));
+}
+
+#[inline]
+fn each_varint_byte(mut number: u64, mut push: impl FnMut(u8)) {
     while number >= 0x80 {
-        out.push(number as u8 | 0x80);
+        push(number as u8 | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    push(number as u8);
 }
 
 /// How many bytes [`push_varint`] takes for a number.
@@ -106,13 +111,43 @@ pub(crate) fn sequence_record(table: u32, column: usize, reserved: u64) -> Vec<u
     record
 }
 
-/// Starts a row record: kind, object and key length; key and body follow.
-#[inline]
-pub(crate) fn row_header(kind: RecordKind, object: ObjectId, key_bytes: usize, out: &mut Vec<u8>) {
-    out.clear();
-    out.push(kind as u8);
-    push_varint(u64::from(object.number()), out);
-    push_varint(key_bytes as u64, out);
+/// The start of a row record: kind, object and key length; key and body follow.
+///
+/// Where it is used, not on the heap: there it may share its cache line with what other sessions read.
+#[derive(Clone, Copy)]
+pub(crate) struct RowHeader {
+    bytes: [u8; RowHeader::BYTES_MAX],
+    len: usize,
+}
+
+impl RowHeader {
+    /// A kind, and two numbers of five and ten bytes.
+    const BYTES_MAX: usize = 16;
+
+    #[inline]
+    pub(crate) fn new(kind: RecordKind, object: ObjectId, key_bytes: usize) -> Self {
+        let mut header = Self { bytes: [0; Self::BYTES_MAX], len: 0 };
+        header.push(kind as u8);
+        header.push_varint(u64::from(object.number()));
+        header.push_varint(key_bytes as u64);
+        header
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn push_varint(&mut self, number: u64) {
+        each_varint_byte(number, |byte| self.push(byte));
+    }
 }
 
 /// Appends a row record with its length in front, as a group holds it.
@@ -341,9 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn row_bytes(kind: RecordKind, object: ObjectId, key: &[u8], body: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        row_header(kind, object, key.len(), &mut bytes);
-        [bytes.as_slice(), key, body].concat()
+        [RowHeader::new(kind, object, key.len()).as_bytes(), key, body].concat()
     }
 
     proptest! {

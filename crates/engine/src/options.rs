@@ -140,6 +140,8 @@ pub struct Options {
     /// Processors that the engine's own threads may use, bit 0 for the first; at least one of them
     /// must be there. None: all.
     pub cpu_mask: Option<u64>,
+    /// How many processors sessions and commits reckon with. None: as many as this process may use.
+    pub processors: Option<usize>,
     /// Processors that sessions leave free: so many fewer are inside the engine at a time.
     pub cpus_kept_free: usize,
     /// Processor of the log writer, one that there is. None: the system chooses.
@@ -150,6 +152,8 @@ pub struct Options {
     pub elide_defaults: bool,
     /// Generated keys are handed out only below a durable mark that is moved this far ahead.
     pub key_reserve: u64,
+    /// Whether waits and phases are timed. False: no clock is read for them, and counters alone go on.
+    pub record_times: bool,
     /// Who does the work that no session waits for.
     pub background: Background,
     /// What becomes of tables that are larger than memory and whose keys come in no order.
@@ -181,11 +185,13 @@ impl Default for Options {
             recovery_seconds: 30,
             large_pages: LargePages::Try,
             cpu_mask: None,
+            processors: None,
             cpus_kept_free: 0,
             log_writer_cpu: None,
             sequential_keys: SequentialKeys::Blocks,
             elide_defaults: true,
             key_reserve: 1 << 20,
+            record_times: true,
             background: Background::Threads,
             past_memory: PastMemory::Auto,
         }
@@ -242,7 +248,11 @@ impl Options {
     /// How many sessions may be inside the engine at a time: one more than there are processors
     /// for them.
     pub(crate) fn permits(&self) -> usize {
-        available_cpus().saturating_sub(self.cpus_kept_free).max(1) + 1
+        self.processors().saturating_sub(self.cpus_kept_free).max(1).saturating_add(1)
+    }
+
+    fn processors(&self) -> usize {
+        self.processors.unwrap_or_else(available_cpus)
     }
 
     pub(crate) fn frames(&self) -> usize {
@@ -281,6 +291,7 @@ impl Options {
                 bytes: self.delayed_window_bytes,
             },
             commit_polling_us: self.commit_polling_us,
+            processors: self.processors(),
             writer: match self.background {
                 Background::Threads => LogWriter::Thread { cpu: self.log_writer_cpu },
                 Background::Callers => LogWriter::Callers,
@@ -324,11 +335,13 @@ impl Options {
             recovery_seconds: _,
             large_pages: _,
             cpu_mask,
+            processors,
             cpus_kept_free: _,
             log_writer_cpu,
             sequential_keys: _,
             elide_defaults: _,
             key_reserve,
+            record_times: _,
             background: _,
             past_memory: _,
         } = self;
@@ -340,6 +353,12 @@ impl Options {
         };
         let files = data_folders.len();
         check(files <= 16, "data_folders", format!("{files} folders"), "at most 16 data files")?;
+        check(
+            processors.is_none_or(|processors| (1..=4000).contains(&processors)),
+            "processors",
+            processors.unwrap_or(0).to_string(),
+            "1 to 4000",
+        )?;
         check(
             (512..=1 << 20).contains(log_block_bytes_max),
             "log_block_bytes_max",

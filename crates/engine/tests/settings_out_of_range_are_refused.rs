@@ -10,7 +10,7 @@ use onrush::{Error, LargePages, Options};
 #[test]
 fn every_setting_has_its_range() {
     type Change = fn(&mut Options);
-    let cases: [(&str, Change); 12] = [
+    let cases: [(&str, Change); 13] = [
         ("data_folders", |o| o.data_folders = vec!["data".into(); 17]),
         ("log_block_bytes_max", |o| o.log_block_bytes_max = 511),
         ("log_block_bytes_max", |o| o.log_block_bytes_max = (1 << 20) + 1),
@@ -20,6 +20,7 @@ fn every_setting_has_its_range() {
         ("log_capacity_bytes", |o| o.log_capacity_bytes = (1 << 20) - 1),
         ("delayed_window_ms", |o| o.delayed_window_ms = 0),
         ("delayed_window_bytes", |o| o.delayed_window_bytes = 0),
+        ("processors", |o| o.processors = Some(0)),
         ("leaf_memory_bytes", |o| o.leaf_memory_bytes = 1 << 19),
         ("checkpoint_log_bytes", |o| o.checkpoint_log_bytes = 0),
         ("key_reserve", |o| o.key_reserve = 0),
@@ -68,7 +69,7 @@ fn large_pages_that_are_required_are_there_or_opening_says_so() {
 
 #[test]
 fn extreme_settings_do_not_panic() {
-    let cases: [fn(&mut Options); 10] = [
+    let cases: [fn(&mut Options); 11] = [
         |o| o.log_segment_bytes = u64::MAX / 4096 * 4096,
         |o| o.log_ring_bytes = 1 << 62,
         |o| o.log_capacity_bytes = u64::MAX,
@@ -78,6 +79,7 @@ fn extreme_settings_do_not_panic() {
         |o| o.delayed_window_ms = u64::MAX,
         |o| o.delayed_window_bytes = u64::MAX,
         |o| o.cpus_kept_free = usize::MAX,
+        |o| o.processors = Some(usize::MAX),
         |o| o.key_reserve = u64::MAX,
     ];
     for (number, change) in cases.into_iter().enumerate() {

@@ -16,25 +16,19 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use crossbeam_utils::CachePadded;
 use onrush_lsn::{AtomicLsn, Lsn};
-
-use crate::sync::Padded;
 
 /// Who may append how much.
 #[derive(Debug)]
 pub(crate) struct AppendSpace {
     quantum: u64,
     record_bytes_max: u64,
-    slack: u64,                     // permits * quantum
-    shared: Padded<Limit>,          // stored by the writer, read by all
-    large: Padded<AtomicU64>, // promised to records larger than a quantum and not reserved yet
-    permits: Box<[Padded<Credit>]>, // each used by the holder of its permit alone
-}
-
-#[derive(Debug)]
-struct Limit {
-    lsn: AtomicLsn,
-    epoch: AtomicU32,
+    slack: u64,                          // permits * quantum
+    limit: CachePadded<AtomicLsn>,       // stored by the writer once a round, read for each grant
+    epoch: CachePadded<AtomicU32>,       // read for each record, changed hardly ever
+    large: CachePadded<AtomicU64>, // promised to records larger than a quantum and not reserved yet
+    permits: Box<[CachePadded<Credit>]>, // each used by the holder of its permit alone
 }
 
 #[derive(Debug, Default)]
@@ -57,17 +51,18 @@ impl AppendSpace {
             quantum,
             record_bytes_max: record_bytes_max as u64,
             slack: quantum * permits as u64,
-            shared: Padded(Limit { lsn: AtomicLsn::new(limit), epoch: AtomicU32::new(0) }),
-            large: Padded::default(),
-            permits: (0..permits).map(|_| Padded::default()).collect(),
+            limit: CachePadded::new(AtomicLsn::new(limit)),
+            epoch: CachePadded::default(),
+            large: CachePadded::default(),
+            permits: (0..permits).map(|_| CachePadded::default()).collect(),
         }
     }
 
     /// Is there, or can there be made, a promise of `bytes` for `permit`?
     #[inline]
     pub(crate) fn has(&self, permit: usize, bytes: u64, tail: impl Fn() -> Lsn) -> bool {
-        let credit = &self.permits[permit].0;
-        let epoch = self.shared.0.epoch.load(Acquire);
+        let credit = &self.permits[permit];
+        let epoch = self.epoch.load(Acquire);
         let is_current = credit.epoch.load(Relaxed) == epoch;
         if is_current && credit.bytes.load(Relaxed) >= bytes {
             return true;
@@ -80,8 +75,8 @@ impl AppendSpace {
         self.take_back(credit);
         credit.epoch.store(epoch, Relaxed);
         if bytes <= self.quantum {
-            let used = self.large.0.load(Acquire) + self.slack; // before the tail: invariant 2
-            let is_free = tail() + used <= self.shared.0.lsn.load(Acquire);
+            let used = self.large.load(Acquire) + self.slack; // before the tail: invariant 2
+            let is_free = tail() + used <= self.limit.load(Acquire);
             if is_free {
                 credit.bytes.store(self.quantum, Relaxed);
             }
@@ -90,8 +85,8 @@ impl AppendSpace {
         if bytes > self.record_bytes_max {
             return false;
         }
-        let used = self.large.0.fetch_add(bytes, AcqRel) + bytes + self.slack;
-        let is_free = tail() + used <= self.shared.0.lsn.load(Acquire);
+        let used = self.large.fetch_add(bytes, AcqRel) + bytes + self.slack;
+        let is_free = tail() + used <= self.limit.load(Acquire);
         credit.large_bytes.store(bytes, Relaxed);
         if is_free {
             credit.bytes.store(bytes, Relaxed);
@@ -105,8 +100,8 @@ impl AppendSpace {
     /// anyone may ask.
     pub(crate) fn is_free(&self, bytes: u64, tail: impl Fn() -> Lsn) -> bool {
         let large = if bytes <= self.quantum { 0 } else { bytes };
-        let used = self.large.0.load(Acquire) + large + self.slack;
-        tail() + used <= self.shared.0.lsn.load(Acquire)
+        let used = self.large.load(Acquire) + large + self.slack;
+        tail() + used <= self.limit.load(Acquire)
     }
 
     fn take_back(&self, credit: &Credit) {
@@ -114,14 +109,14 @@ impl AppendSpace {
         let large_bytes = credit.large_bytes.load(Relaxed);
         if large_bytes > 0 {
             credit.large_bytes.store(0, Relaxed);
-            self.large.0.fetch_sub(large_bytes, AcqRel);
+            self.large.fetch_sub(large_bytes, AcqRel);
         }
     }
 
     /// `permit` has reserved `bytes` (they are in the tail).
     #[inline]
     pub(crate) fn used(&self, permit: usize, bytes: u64) {
-        let credit = &self.permits[permit].0;
+        let credit = &self.permits[permit];
         let left = credit.bytes.load(Relaxed);
         debug_assert!(left >= bytes, "permit {permit} reserved {bytes} bytes without space");
         credit.bytes.store(left.saturating_sub(bytes), Relaxed);
@@ -132,22 +127,22 @@ impl AppendSpace {
 
     /// For the writer: no record may end above `limit` from now on.
     pub(crate) fn publish(&self, limit: Lsn) {
-        let before = self.shared.0.lsn.load(Relaxed);
-        self.shared.0.lsn.store(limit, Release);
+        let before = self.limit.load(Relaxed);
+        self.limit.store(limit, Release);
         if limit < before {
-            self.shared.0.epoch.fetch_add(1, AcqRel);
+            self.epoch.fetch_add(1, AcqRel);
         }
     }
 
     /// The log has failed or is closed: there is no space any more, and every credit is void.
     pub(crate) fn close(&self) {
-        self.shared.0.lsn.store(Lsn::ZERO, Release);
-        self.shared.0.epoch.fetch_add(1, AcqRel);
+        self.limit.store(Lsn::ZERO, Release);
+        self.epoch.fetch_add(1, AcqRel);
     }
 
     /// The limit as last published.
     pub(crate) fn limit(&self) -> Lsn {
-        self.shared.0.lsn.load(Acquire)
+        self.limit.load(Acquire)
     }
 }
 
@@ -176,7 +171,7 @@ mod tests {
         assert!(!space.has(1, 700_000, || Lsn::ZERO));
         assert!(space.has(1, 20, || Lsn::ZERO));
         space.used(0, 700_000);
-        assert_eq!(space.large.0.load(Relaxed), 0);
+        assert_eq!(space.large.load(Relaxed), 0);
         assert!(!space.has(1, 700_000, || Lsn(700_000)));
         space.publish(Lsn(2 << 20));
         assert!(space.has(1, 700_000, || Lsn(700_000)));

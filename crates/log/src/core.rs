@@ -5,13 +5,12 @@
 //!    is written.
 //! 2. `durable <= written <= prefix <= tail`, and none of them goes back.
 
-use std::num::NonZero;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::available_parallelism;
 use std::time::Instant;
 
+use crossbeam_utils::CachePadded;
 use onrush_lsn::{AtomicLsn, Lsn};
 use onrush_waits::{Counter, Recorder};
 
@@ -27,7 +26,6 @@ use crate::prefix::InFlight;
 use crate::ring::Ring;
 use crate::shared_time::SharedTime;
 use crate::statistics::Numbers;
-use crate::sync::Padded;
 use crate::units::LogPosition;
 use crate::wakers::Wakers;
 use crate::writer::Writer;
@@ -35,16 +33,15 @@ use crate::writer::Writer;
 /// The shared part of a log.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) options: LogOptions,
+    pub(crate) options: CachePadded<LogOptions>, // read for each record, as the next two and `failure`
     pub(crate) in_flight: InFlight,
     pub(crate) append_space: AppendSpace,
-    pub(crate) ring: Ring,
+    pub(crate) ring: CachePadded<Ring>,
     pub(crate) groups: CommitGroups,
-    pub(crate) durable: Padded<AtomicLsn>, // raised by the leader, once a round
-    pub(crate) written: AtomicLsn,         // raised by the leader
-    pub(crate) gather_holiday: AtomicU64,  // rounds for which nobody gathers; leader only
+    pub(crate) durable: CachePadded<AtomicLsn>, // raised by the leader, once a round
+    pub(crate) written: AtomicLsn,              // raised by the leader
+    pub(crate) gather_holiday: AtomicU64,       // rounds for which nobody gathers; leader only
     pub(crate) polling_holiday: AtomicU64, // rounds for which nobody polls; set by who did in vain
-    pub(crate) processors: usize,          // that the process may use
     pub(crate) last_round_bytes: AtomicU64, // written, or published meanwhile; by the leader
     pub(crate) wakers: Wakers,
     pub(crate) delayed: Delayed,
@@ -54,7 +51,7 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     pub(crate) is_closed: AtomicBool, // set once, by close; no round begins after it
     pub(crate) started: Instant,      // zero of all times kept as numbers
-    failure: OnceLock<LogError>,      // set once, by whoever saw it first
+    failure: CachePadded<OnceLock<LogError>>, // set once, by whoever saw it first
     writer: Mutex<Writer>,            // locked by the leader, and shortly by whoever made a segment
     newest_block_us: SharedTime,      // when it was built; raised by the leader
     position: Mutex<LogPosition>,     // stored by the leader at the end of a round
@@ -71,13 +68,12 @@ impl Core {
                 options.record_bytes_max,
                 start,
             ),
-            ring: Ring::new(options.ring_bytes),
+            ring: CachePadded::new(Ring::new(options.ring_bytes)),
             groups: CommitGroups::new(),
-            durable: Padded(AtomicLsn::new(start)),
+            durable: CachePadded::new(AtomicLsn::new(start)),
             written: AtomicLsn::new(start),
             gather_holiday: AtomicU64::new(0),
             polling_holiday: AtomicU64::new(0),
-            processors: available_parallelism().map_or(1, NonZero::get),
             last_round_bytes: AtomicU64::new(0),
             wakers: Wakers::default(),
             delayed: Delayed::default(),
@@ -87,17 +83,17 @@ impl Core {
             numbers: Numbers::default(),
             is_closed: AtomicBool::new(false),
             started: Instant::now(),
-            failure: OnceLock::new(),
+            failure: CachePadded::default(),
             newest_block_us: SharedTime::new(writer.newest_block_us()),
             position: Mutex::new(writer.position()),
             writer: Mutex::new(writer),
-            options,
+            options: CachePadded::new(options),
         }
     }
 
     #[inline]
     pub(crate) fn durable(&self) -> Lsn {
-        self.durable.0.load(Acquire)
+        self.durable.load(Acquire)
     }
 
     /// Nanoseconds since the log was opened.

@@ -27,7 +27,9 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use crate::sync::{AtomicU32, AtomicU64, FutexWord, Padded};
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU32, AtomicU64, FutexWord};
 
 const LEADER: u64 = 1 << 31;
 const COUNT: u64 = LEADER - 1;
@@ -38,11 +40,11 @@ const LEAD_IS_FREE: u32 = 1;
 /// All that commit waits share.
 #[derive(Debug)]
 pub(crate) struct CommitGroups {
-    state: Padded<AtomicU64>, // see the table; changed by anyone, by read-modify-write only
-    words: [Padded<FutexWord>; WORDS as usize], // stored by leaders
+    state: CachePadded<AtomicU64>, // see the table; changed by anyone, by read-modify-write only
+    words: [CachePadded<FutexWord>; WORDS as usize], // stored by leaders
     /// When the last group of each word was over, as its leader says; only a statistic.
     over_nanos: [std::sync::atomic::AtomicU64; WORDS as usize],
-    expected: Padded<AtomicU32>, // who was there in the last round; stored by leaders
+    expected: CachePadded<AtomicU32>, // who was there in the last round; stored by leaders
 }
 
 /// Membership in a group.
@@ -90,22 +92,22 @@ fn members_of(state: u64) -> u32 {
 impl CommitGroups {
     pub(crate) fn new() -> Self {
         Self {
-            state: Padded(AtomicU64::new(u64::from(WORDS) << GROUP_SHIFT)),
+            state: CachePadded::new(AtomicU64::new(u64::from(WORDS) << GROUP_SHIFT)),
             words: std::array::from_fn(|index| {
-                Padded(FutexWord::new(u32::try_from(index).unwrap_or(0) << 1))
+                CachePadded::new(FutexWord::new(u32::try_from(index).unwrap_or(0) << 1))
             }),
             over_nanos: std::array::from_fn(|_| std::sync::atomic::AtomicU64::new(0)),
-            expected: Padded(AtomicU32::new(0)),
+            expected: CachePadded::new(AtomicU32::new(0)),
         }
     }
 
     fn word(&self, group: u32) -> &FutexWord {
-        &self.words[(group % WORDS) as usize].0
+        &self.words[(group % WORDS) as usize]
     }
 
     /// Changes the state by `change` until it holds or `change` says no; returns the state before.
     fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
-        self.state.0.fetch_update(AcqRel, Acquire, change)
+        self.state.fetch_update(AcqRel, Acquire, change)
     }
 
     /// Joins the open group, and takes the lead if nobody has it.
@@ -124,17 +126,17 @@ impl CommitGroups {
 
     /// How many have joined the open group.
     pub(crate) fn open_members(&self) -> u32 {
-        members_of(self.state.0.load(Relaxed))
+        members_of(self.state.load(Relaxed))
     }
 
     /// How many there were in and around the last round: about as many will come back.
     pub(crate) fn expected_members(&self) -> u32 {
-        self.expected.0.load(Relaxed)
+        self.expected.load(Relaxed)
     }
 
     /// Whether nobody leads.
     pub(crate) fn is_idle(&self) -> bool {
-        self.state.0.load(Relaxed) & LEADER == 0
+        self.state.load(Relaxed) & LEADER == 0
     }
 
     /// For the leader: from here on others join the next group.
@@ -153,9 +155,9 @@ impl CommitGroups {
         // As leader still, or a later leader might overtake it. A swap, so that it has its order
         // among the offers.
         word.value.swap(closed.group << 1, AcqRel);
-        let before = self.state.0.fetch_and(!LEADER, AcqRel); // before any wake: invariant 2
+        let before = self.state.fetch_and(!LEADER, AcqRel); // before any wake: invariant 2
         let open = members_of(before);
-        self.expected.0.store(closed.members.saturating_add(open), Relaxed);
+        self.expected.store(closed.members.saturating_add(open), Relaxed);
         if closed.members > u32::from(leader_joined) {
             word.wake_all();
         }

@@ -147,13 +147,6 @@ impl Log {
         }
     }
 
-    /// Whether somebody else took log space at the same moment: a collision on the tail. Asked while
-    /// the record is in flight, and only of records whose call is timed.
-    #[must_use]
-    pub fn met_another(&self, reservation: &Reservation) -> bool {
-        self.core.in_flight.met_another(reservation.permit, reservation.lsn)
-    }
-
     /// The record of `permit` is in the ring, and what it says has been applied: it may become
     /// durable.
     #[inline]

@@ -1,7 +1,9 @@
 //! The settings of the log, each with unit, range and reason.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use onrush_waits::Registry;
 
@@ -67,6 +69,8 @@ pub struct LogOptions {
     /// its processor away at each look, and does so only while more commits wait than there are
     /// processors.
     pub commit_polling_us: u64,
+    /// How many processors that is.
+    pub processors: usize,
     /// Who writes when nobody waits.
     pub writer: LogWriter,
     /// Where the background threads count what they do.
@@ -96,6 +100,7 @@ impl LogOptions {
             record_bytes_max: 4 << 20,
             window: DelayedWindow { milliseconds: 10, bytes: 4 << 20 },
             commit_polling_us: 1000,
+            processors: available_parallelism().map_or(1, NonZero::get),
             writer: LogWriter::Thread { cpu: None },
             registry,
             progress: None,
@@ -130,6 +135,7 @@ impl LogOptions {
             record_bytes_max,
             window,
             commit_polling_us: _,
+            processors: _,
             writer: _,
             registry: _,
             progress: _,

@@ -8,11 +8,6 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A value on cache lines of its own (two, because processors fetch them in pairs).
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Padded<T>(pub(crate) T);
-
 /// A word that threads can sleep on until it changes.
 ///
 /// A wake without a change of the value can be missed by a thread on its way to sleep: change the

@@ -104,7 +104,7 @@ impl Core {
     /// than there are processors.
     fn is_polling(&self) -> bool {
         self.options.commit_polling_us > 0
-            && self.groups.expected_members() as usize > self.processors
+            && self.groups.expected_members() as usize > self.options.processors
             && self.polling_holiday.load(Relaxed) == 0
     }
 

@@ -135,7 +135,7 @@ impl Writer {
             self.write(core, used, blocks, recorder)?;
         }
         core.set_position(self.position());
-        core.durable.0.store(prefix, Release);
+        core.durable.store(prefix, Release);
         core.last_round_bytes.store(core.in_flight.tail() - before, Relaxed);
         let gap = self.last_round.map(|last| last.elapsed());
         let has_more = core.in_flight.tail() > prefix;

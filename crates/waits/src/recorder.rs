@@ -21,6 +21,7 @@ use crate::task_guard::TaskWaitGuard;
 ///
 /// Retired when its last handle is dropped: its numbers then live on in the registry's sum.
 #[derive(Debug)]
+#[repr(align(128))] // whoever made the session may have made another's right beside it
 pub struct Recorder {
     numbers: Arc<Numbers>,
     registry: Arc<Shared>, // touched at the start and the end only

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crossbeam_utils::CachePadded;
 use onrush_latch::lock_counted;
 use onrush_types::{SessionRange, Unused};
 use onrush_waits::{Counter, LatchClass, Recorder, Wait};
@@ -25,7 +26,7 @@ use crate::runtime::Appends;
 #[derive(Debug)]
 pub(crate) struct Sequence {
     /// Held while the mark is moved.
-    numbers: Mutex<Numbers>,
+    numbers: CachePadded<Mutex<Numbers>>,
     /// Numbers below are durably ours, or will be before they are handed out: raised before the
     /// record that says so is appended, so that a checkpoint above that record has it. Changed
     /// under `numbers`; read by checkpoints.
@@ -82,7 +83,7 @@ impl Sequence {
     /// A counter that goes on at `next`: below it anything may have been handed out.
     pub(crate) fn starting_at(next: u64) -> Sequence {
         let reserved = AtomicU64::new(next);
-        let numbers = Mutex::new(Numbers { next, ..Numbers::default() });
+        let numbers = CachePadded::new(Mutex::new(Numbers { next, ..Numbers::default() }));
         let (is_private, session_ranges) = (AtomicBool::new(false), Mutex::new(Vec::new()));
         Sequence { numbers, reserved, is_private, restarts: AtomicU64::new(0), session_ranges }
     }

@@ -8,6 +8,7 @@
 
 use std::sync::OnceLock;
 
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
 use super::advice::ask_for_large_pages;
@@ -24,7 +25,7 @@ const CHUNKS: usize = CHUNKS_OF_A_SIZE * (33 - FIRST_SIZE.ilog2() as usize);
 pub(crate) struct Arena<T> {
     chunks: [OnceLock<Box<[T]>>; CHUNKS],
     /// Indexes handed out so far, and those given back. Held for a few instructions.
-    indexes: Mutex<Indexes>,
+    indexes: CachePadded<Mutex<Indexes>>,
 }
 
 struct Indexes {
@@ -53,7 +54,7 @@ impl<T: Default> Arena<T> {
     pub(crate) fn new() -> Arena<T> {
         let arena = Arena {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            indexes: Mutex::new(Indexes { next: 0, free: Vec::new() }),
+            indexes: CachePadded::new(Mutex::new(Indexes { next: 0, free: Vec::new() })),
         };
         arena.add();
         arena

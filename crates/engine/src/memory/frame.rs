@@ -8,6 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crossbeam_utils::CachePadded;
 use onrush_latch::lock_counted;
 use onrush_waits::{LatchClass, Recorder};
 use parking_lot::Mutex;
@@ -73,9 +74,9 @@ impl DerefMut for Frame {
 pub(crate) struct FramePool {
     region: Region,
     frames: usize,
-    free: Mutex<Free>,
+    free: CachePadded<Mutex<Free>>,
     /// Copy of the number of free frames, for those who only want to know.
-    available: AtomicUsize,
+    available: CachePadded<AtomicUsize>,
     /// Frames whose memory was given back to the system.
     retired: Mutex<Vec<Frame>>,
     /// Copy of their number.
@@ -105,7 +106,8 @@ impl FramePool {
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
         let region = Region::new(region_bytes, large_pages, prefault)?;
         let free = Free { given_back: Vec::new(), untouched: 0 };
-        let (free, available) = (Mutex::new(free), AtomicUsize::new(frames));
+        let free = CachePadded::new(Mutex::new(free));
+        let available = CachePadded::new(AtomicUsize::new(frames));
         let (retired, retired_count) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
         Ok(FramePool { region, frames, free, available, retired, retired_count })
     }

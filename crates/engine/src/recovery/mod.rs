@@ -24,7 +24,7 @@ use onrush_files::{Disk, FolderLock, Unfinished};
 use onrush_latch::{Admission, available_cpus};
 use onrush_log::{Log, LogError, LogOptions, Lsn};
 use onrush_types::TableDefinition;
-use onrush_waits::{Recorder, Registry};
+use onrush_waits::{Recorder, Registry, Statistics as Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::TableEntry;
@@ -263,7 +263,8 @@ fn build_engine(
     (frames, space): (FramePool, Arc<Space>),
     epoch: Epoch,
 ) -> Arc<Engine> {
-    let registry = Arc::new(Registry::new());
+    let times = if options.record_times { Recording::On } else { Recording::Off };
+    let registry = Arc::new(Registry::with_statistics(times));
     let recorder = Recorder::new(&registry, "engine");
     let admission = Admission::new(options.permits(), BACKGROUND_PERMITS);
     Arc::new(Engine::new(Parts {

@@ -7,7 +7,7 @@ use onrush_types::EncodedRow;
 use super::worker::Worker;
 use crate::catalog::Table;
 use crate::error::Result;
-use crate::logging::{RecordKind, push_varint, row_header};
+use crate::logging::{RecordKind, RowHeader, push_varint};
 use crate::tree::{
     Blocked, GROUP_SLOTS_TRIES_MAX, GROUP_TRIES_MAX, GroupRefusal, GroupRow, GroupRows, Hint,
     Refusal, Tree, write_group,
@@ -21,7 +21,6 @@ pub(super) struct Batch {
     rows: Vec<RowSpan>,
     /// The row records, each with its length in front.
     record: Vec<u8>,
-    header: Vec<u8>,
     ascends: bool,
 }
 
@@ -62,10 +61,10 @@ impl Batch {
         let value_at = self.bytes.len();
         self.bytes.extend_from_slice(&encoded.row);
         let record_at = self.record.len();
-        row_header(kind, object, encoded.key.len(), &mut self.header);
-        let payload = self.header.len() + encoded.key.len() + body.len();
+        let header = RowHeader::new(kind, object, encoded.key.len());
+        let payload = header.as_bytes().len() + encoded.key.len() + body.len();
         push_varint(payload as u64, &mut self.record);
-        self.record.extend_from_slice(&self.header);
+        self.record.extend_from_slice(header.as_bytes());
         self.record.extend_from_slice(&encoded.key);
         self.record.extend_from_slice(body);
         let (end, record_end) = (self.bytes.len(), self.record.len());

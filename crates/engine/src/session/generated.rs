@@ -13,6 +13,7 @@ type Column = (u32, usize);
 
 /// See the module.
 #[derive(Debug, Default)]
+#[repr(align(128))] // whoever made the session may have made another's right beside it
 pub struct GeneratedValues {
     /// The last place that was given.
     places: AtomicU64,

@@ -18,7 +18,7 @@ use crate::Row;
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::logging::{RecordKind, TICK, group_header, row_header};
+use crate::logging::{RecordKind, RowHeader, TICK, group_header};
 use crate::node::leaf::Entry;
 use crate::options::Durability;
 use crate::tree::{Blocked, Change, Expect, GroupRows, Refusal};
@@ -65,7 +65,6 @@ pub struct Session {
     pub(super) encoded: EncodedRow,
     /// Value bytes of the row that was read last.
     pub(super) value: Vec<u8>,
-    header: Vec<u8>,
     pub(super) source: Arc<TokenSource>,
     /// Buffers of batches.
     batch: Batch,
@@ -102,7 +101,6 @@ impl Session {
             contexts: Contexts::new(),
             encoded: EncodedRow::new(),
             value: Vec::new(),
-            header: Vec::with_capacity(16),
             source: Arc::new(source),
             batch: Batch::default(),
             indexed: IndexedRow::default(),
@@ -336,7 +334,7 @@ impl Session {
         }
         let tree = Arc::clone(&table.entry.tree);
         let object = table.entry.object()?;
-        row_header(RecordKind::Remove, object, bytes.len(), &mut self.header);
+        let header = RowHeader::new(RecordKind::Remove, object, bytes.len());
         let index = self.context(table)?;
         loop {
             let look = self.newest(table, &bytes)?;
@@ -345,7 +343,7 @@ impl Session {
                 return self.change_rows(false, delete);
             }
             let record: [&[u8]; 3] =
-                if tree.is_logged() { [&self.header, &bytes, &[]] } else { [TICK, &[], &[]] };
+                if tree.is_logged() { [header.as_bytes(), &bytes, &[]] } else { [TICK, &[], &[]] };
             let expect = Expect::Version(seen_at);
             let change = Change { object, key: &bytes, value: None, expect, record };
             let hint = &mut self.contexts[index].hint;
@@ -514,13 +512,13 @@ impl Session {
         may_draw: bool,
     ) -> Result<std::result::Result<Reservation, Refusal>> {
         let index = self.context(table)?;
-        let Session { worker, contexts, encoded, header, .. } = self;
+        let Session { worker, contexts, encoded, .. } = self;
         let tree = &table.entry.tree;
         let object = table.entry.object()?;
+        let (kind, body) = row_body(&worker.engine, &table.entry.schema, encoded);
+        let header = RowHeader::new(kind, object, encoded.key.len());
         let record: [&[u8]; 3] = if tree.is_logged() {
-            let (kind, body) = row_body(&worker.engine, &table.entry.schema, encoded);
-            row_header(kind, object, encoded.key.len(), header);
-            [header, &encoded.key, body]
+            [header.as_bytes(), &encoded.key, body]
         } else {
             [TICK, &[], &[]]
         };

@@ -15,6 +15,7 @@ use crate::error::Result;
 
 /// A session's own handle to the engine, so that making a token touches no memory that sessions
 /// share.
+#[repr(align(128))] // each token counts: no other session's count is on these lines
 pub(crate) struct TokenSource {
     pub(crate) engine: Arc<Engine>,
     /// Of the session, as long as there is one.

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crossbeam_utils::CachePadded;
 use onrush_latch::{ExclusiveGuard, SharedGuard, lock_counted};
 use onrush_log::{AtomicLsn, Lsn};
 use onrush_waits::{LatchClass, Recorder};
@@ -79,7 +80,7 @@ pub(crate) struct Tree {
     /// Whether a transaction has ever locked a key that it was about to insert: only then inserts look for locks.
     locks_inserts: AtomicBool,
     /// Held by whoever changes inner nodes: one thread at a time, readers go on.
-    pub(super) structure: Mutex<()>,
+    pub(super) structure: CachePadded<Mutex<()>>,
     /// Older rows for open snapshots.
     pub(crate) versions: VersionStore,
 }
@@ -103,7 +104,7 @@ impl Tree {
             root: AtomicU32::new(root.0),
             logged,
             locks_inserts: AtomicBool::new(false),
-            structure: Mutex::new(()),
+            structure: CachePadded::default(),
             versions: VersionStore::default(),
         }
     }

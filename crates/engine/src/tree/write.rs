@@ -113,12 +113,12 @@ impl Tree {
     }
 }
 
-/// Of the few calls that are timed: the time of the reservation, and whether somebody else was
-/// there.
+/// Of the few calls that are timed: the time of the reservation, and whether somebody else took log space between
+/// a look at the tail and the reservation.
 #[cold]
-fn note_reservation(trees: &Trees, recorder: &Recorder, reservation: &Reservation) {
+fn note_reservation(recorder: &Recorder, tail_before: Lsn, reservation: &Reservation) {
     recorder.mark(Phase::Reserve);
-    if trees.log.met_another(reservation) {
+    if reservation.lsn != tail_before {
         recorder.spin_sampled(Spin::LogReservation);
     }
 }
@@ -274,9 +274,10 @@ impl Placing<'_> {
 
     fn insert(&mut self, seat: &mut Seat<'_>, change: &Change<'_>, value: &[u8]) -> Reservation {
         let keeps_order = self.rows().is_above_all(change.key);
+        let tail_before = seat.recorder.is_timing().then(|| self.trees.log.tail());
         let reservation = self.reserve(seat, change);
-        if seat.recorder.is_timing() {
-            note_reservation(self.trees, seat.recorder, &reservation);
+        if let Some(tail_before) = tail_before {
+            note_reservation(seat.recorder, tail_before, &reservation);
         }
         let stamp = Stamp::committed(reservation.lsn);
         if !keeps_order && self.leaf.range.is_some() {

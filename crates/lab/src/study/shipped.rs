@@ -18,6 +18,7 @@ const STUDIES: &[(&str, &str)] = &[
     ("population", include_str!("../../studies/population.toml")),
     ("singleton", include_str!("../../studies/singleton.toml")),
     ("sessions", include_str!("../../studies/sessions.toml")),
+    ("cores", include_str!("../../studies/cores.toml")),
     ("server", include_str!("../../studies/server.toml")),
     ("generator", include_str!("../../studies/generator.toml")),
 ];

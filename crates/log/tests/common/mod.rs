@@ -32,6 +32,7 @@ pub fn options(permits: usize) -> LogOptions {
         capacity_bytes: 1 << 20,
         record_bytes_max: 16 << 10,
         window: DelayedWindow { milliseconds: 1000, bytes: 4096 },
+        processors: 2,
         commit_polling_us: 0,
         writer: LogWriter::Callers,
         registry: Arc::new(Registry::new()),
