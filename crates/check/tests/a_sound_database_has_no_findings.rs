@@ -118,10 +118,12 @@ impl onrush::Waiting for LooksAtDisk {
 fn every_kind_of_definition_is_known() {
     use onrush::expression::{Arithmetic, Expression};
     use onrush::{
-        ColumnDefinition, DataType, Database, EnumLabels, EnumType, KeyStrategy, NewForeignKey,
-        NewIndex, Options, ReferentialAction, RowExpression, SequenceDefinition, SequenceOwner,
-        TableDefinition, ViewColumnKind, ViewDefinition, ViewRows, ViewSource,
+        ColumnDefinition, ColumnDomain, DataType, Database, DomainDefinition, EnumLabels, EnumType,
+        KeyStrategy, NewForeignKey, NewIndex, Options, ReferentialAction, RowExpression,
+        SequenceDefinition, SequenceOwner, TableDefinition, ViewColumnKind, ViewDefinition,
+        ViewRows, ViewSource,
     };
+    use onrush_types::DOMAIN_VALUE;
     let disk = MemoryDisk::new();
     let shared = std::sync::Arc::new(disk.clone());
     let database = Database::create_on(shared, common::folder(), Options::small()).unwrap();
@@ -193,6 +195,18 @@ fn every_kind_of_definition_is_known() {
     let people = people.column(ColumnDefinition::new("was", mood)).primary_key(["feels"]);
     let people = database.create_table(people.build().unwrap()).unwrap();
     database.session().unwrap().insert(&people, &["sad".into(), "happy".into()]).unwrap();
+    let positive = Expression::column(DOMAIN_VALUE).greater_than(0i64);
+    let domain = TableDefinition::builder("positive")
+        .column(number(DOMAIN_VALUE).not_null())
+        .domain(DomainDefinition { unvalidated: vec!["is_positive".into()] })
+        .check("is_positive", positive);
+    let domain = database.create_table(domain.build().unwrap()).unwrap();
+    let of = ColumnDomain { number: domain.id(), name: "positive".into(), gives_default: true };
+    let counts = TableDefinition::builder("counts").column(number("id").not_null());
+    let counts = counts.column(number("count").of_domain(of)).primary_key(["id"]).build().unwrap();
+    let counts = counts.with_rules(domain.definition().rules_for(1)).unwrap();
+    let counts = database.create_table(counts).unwrap();
+    database.session().unwrap().insert(&counts, &[1i64.into(), 2i64.into()]).unwrap();
     let view = ViewDefinition {
         query: "SELECT id FROM authors".into(),
         sources: vec![ViewSource { table: authors.id(), columns: vec![0, 1], used: vec![0] }],

@@ -6,14 +6,15 @@
 //! 1. A row of a table with checks is written only after all of them have let it pass. Where one is not in
 //!    the form and nobody is there who understands it, nothing is written.
 //! 2. Rows are looked at outside of the engine: no latch is held, and no log space.
-//! 3. Of several checks that a row violates the first by name is told, as by PostgreSQL.
+//! 3. Of several conditions that a row violates a domain's comes first, and then the first check by name, as in
+//!    PostgreSQL.
 
 use std::sync::{Arc, OnceLock};
 
 use onrush_types::expression::{EvaluationError, PreparedDefault, PreparedExpression};
 use onrush_types::{
-    CheckConstraint, ComputedDefault, DefaultValue, EncodedRow, RowView, Schema, TableDefinition,
-    TypeError, Value,
+    CheckConstraint, ComputedDefault, DefaultValue, DomainRule, EncodedRow, RowView, Schema,
+    TableDefinition, TypeError, Value,
 };
 use parking_lot::RwLock;
 
@@ -94,18 +95,46 @@ impl Compiler {
 enum Ready {
     InForm(PreparedExpression),
     Compiled(Box<dyn RowCheck>),
+    /// The column at this position is not NULL.
+    NotNull(usize),
 }
 
-/// The checks of a table that has some.
+/// What a row is told of that does not meet a condition.
+enum Told {
+    /// The check of this name.
+    Check(Box<str>),
+    /// The rule of a domain for a column.
+    Rule(Box<DomainRule>),
+}
+
+/// The checks of a table that has some, and what the domains of its columns have of rules.
 pub(crate) struct TableChecks {
-    /// With their names, in the order of these. Made for the first row that is written.
-    ready: OnceLock<Vec<(Box<str>, Ready)>>,
+    checks: Vec<CheckConstraint>,
+    rules: Vec<DomainRule>,
+    /// In the order in which they are asked. Made for the first row that is written.
+    ready: OnceLock<Vec<(Told, Ready)>>,
 }
 
 impl TableChecks {
     /// None for a table without checks, which costs nothing then.
     pub(crate) fn of(definition: &TableDefinition) -> Option<TableChecks> {
-        (!definition.checks().is_empty()).then(|| TableChecks { ready: OnceLock::new() })
+        TableChecks::some(definition.checks().to_vec(), definition.rules().to_vec())
+    }
+
+    /// Those that rows of a table must meet which is to be `definition` and was `old`; none if it has them all.
+    pub(crate) fn new_in(
+        definition: &TableDefinition,
+        old: &TableDefinition,
+    ) -> Option<TableChecks> {
+        let is_new = |check: &&CheckConstraint| !old.checks().contains(check);
+        let checks = definition.checks().iter().filter(is_new).cloned().collect();
+        let is_new = |rule: &&DomainRule| rule.is_validated && !old.rules().contains(rule);
+        TableChecks::some(checks, definition.rules().iter().filter(is_new).cloned().collect())
+    }
+
+    fn some(checks: Vec<CheckConstraint>, rules: Vec<DomainRule>) -> Option<TableChecks> {
+        let has_some = !checks.is_empty() || !rules.is_empty();
+        has_some.then(|| TableChecks { checks, rules, ready: OnceLock::new() })
     }
 
     /// Looks at a row that is about to be written, or is there.
@@ -121,32 +150,69 @@ impl TableChecks {
             None => self.prepare(compiler, schema)?,
         };
         let row = schema.view(key, row)?;
-        for (name, check) in ready {
+        for (told, check) in ready {
             let is_met = match check {
                 Ready::InForm(condition) => condition.is_met(&row).map_err(failed)?,
                 Ready::Compiled(check) => check.is_met(&row)?,
+                Ready::NotNull(column) => !row.column(*column)?.is_null(),
             };
             if !is_met {
-                return Err(violated(schema, name));
+                return Err(told.violated(schema));
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn prepare(&self, compiler: &Compiler, schema: &Schema) -> Result<&Vec<(Box<str>, Ready)>> {
+    fn prepare(&self, compiler: &Compiler, schema: &Schema) -> Result<&Vec<(Told, Ready)>> {
         let definition = schema.definition();
-        let mut ready: Vec<(Box<str>, Ready)> = Vec::with_capacity(definition.checks().len());
-        for check in definition.checks() {
-            let made = match &check.form {
+        let made = |check: &CheckConstraint| {
+            Ok::<_, Error>(match &check.form {
                 Some(form) => Ready::InForm(PreparedExpression::new(definition, form)?),
                 None => Ready::Compiled(compiled(compiler, definition, check)?),
+            })
+        };
+        let mut ready = Vec::with_capacity(self.rules.len() + self.checks.len());
+        for rule in &self.rules {
+            let made = match &rule.check {
+                Some(check) => made(check)?,
+                None => Ready::NotNull(position(definition, rule)?),
             };
-            ready.push((Box::from(check.name.as_str()), made));
+            ready.push((Told::Rule(Box::new(rule.clone())), made));
         }
-        ready.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut checks: Vec<&CheckConstraint> = self.checks.iter().collect();
+        checks.sort_by(|one, other| one.name.cmp(&other.name));
+        for check in checks {
+            ready.push((Told::Check(Box::from(check.name.as_str())), made(check)?));
+        }
         Ok(self.ready.get_or_init(|| ready))
     }
+}
+
+impl Told {
+    #[cold]
+    fn violated(&self, schema: &Schema) -> Error {
+        let (definition, table) = (schema.definition(), schema.name().to_owned());
+        let rule = match self {
+            Told::Check(constraint) => {
+                return Error::CheckViolated { table, constraint: constraint.to_string() };
+            }
+            Told::Rule(rule) => rule,
+        };
+        let column = match position(definition, rule) {
+            Ok(at) => &definition.columns()[at],
+            Err(error) => return error,
+        };
+        let domain = column.domain.as_ref().map_or_else(String::new, |domain| domain.name.clone());
+        let constraint = rule.check.as_ref().map(|check| check.name.clone());
+        Error::DomainViolated { table, column: column.name.clone(), domain, constraint }
+    }
+}
+
+/// Where the column of a rule stands.
+fn position(definition: &TableDefinition, rule: &DomainRule) -> Result<usize> {
+    let missing = || Error::Internal(format!("a rule of {} has no column", definition.name()));
+    definition.column_with_number(rule.column).ok_or_else(missing)
 }
 
 fn compiled(
@@ -160,11 +226,6 @@ fn compiled(
         constraint: check.name.clone(),
     })?;
     compiler.compile_check(definition, check)
-}
-
-#[cold]
-fn violated(schema: &Schema, constraint: &str) -> Error {
-    Error::CheckViolated { table: schema.name().to_owned(), constraint: constraint.to_owned() }
 }
 
 fn not_understood(definition: &TableDefinition, column: usize) -> Error {

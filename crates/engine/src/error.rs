@@ -229,6 +229,37 @@ pub enum Error {
         /// The new constraint.
         constraint: String,
     },
+    /// A row with a value that is none of the domain of its column. Your input.
+    #[error(
+        "table {table}: column {column} is of domain {domain}, whose {} the value does not meet; correct it",
+        rule_in_words(.constraint.as_deref())
+    )]
+    DomainViolated {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The domain.
+        domain: String,
+        /// Its check; none: the value is NULL, and may not be.
+        constraint: Option<String>,
+    },
+    /// A condition of a domain that values which are there do not meet. Your input.
+    #[error(
+        "table {table}: column {column} is of domain {domain}, whose {} some of its values do not meet; \
+         correct them first",
+        rule_in_words(.constraint.as_deref())
+    )]
+    RowsViolateDomain {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The domain.
+        domain: String,
+        /// Its check; none: some value is NULL, and may not be.
+        constraint: Option<String>,
+    },
     /// A column that must not be NULL from now on, and is in rows that are there. Your input.
     #[error("table {table}: column {column} contains null values; give it others first")]
     RowsHoldNull {
@@ -525,6 +556,11 @@ impl From<LogError> for Error {
             | LogError::Apply(_)) => Error::DamagedLog(damaged.to_string()),
         }
     }
+}
+
+/// A condition of a domain, as errors call it.
+fn rule_in_words(constraint: Option<&str>) -> String {
+    constraint.map_or_else(|| "NOT NULL".into(), |name| format!("check constraint {name}"))
 }
 
 /// The database's setting behind an option of the log.

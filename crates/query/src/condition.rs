@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Volatility};
@@ -93,6 +94,20 @@ impl Condition {
         let value = self.expression.evaluate(&batch)?.into_array(1)?;
         let is_false = value.as_boolean_opt().is_some_and(|met| met.is_valid(0) && !met.value(0));
         Ok(!is_false)
+    }
+}
+
+impl Condition {
+    /// Whether all values of the only column that it may look at meet it.
+    pub(crate) fn are_met(&self, values: &ArrayRef) -> Result<bool> {
+        let rows = values.len();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let columns = self.schema.fields().iter().map(|field| cast(values, field.data_type()));
+        let columns = columns.collect::<std::result::Result<Vec<ArrayRef>, _>>()?;
+        let schema = Arc::clone(&self.schema);
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        let met = self.expression.evaluate(&batch)?.into_array(rows)?;
+        Ok(met.as_boolean_opt().is_none_or(|met| met.iter().all(|met| met != Some(false))))
     }
 }
 

@@ -24,11 +24,13 @@ pub(crate) use calls::{is_aggregate as is_other_aggregate, is_other as is_other_
 use compared::InSight;
 pub(crate) use merged::{MergedColumns, Sides};
 pub(crate) use sets::array_of;
+pub(crate) use timestamps::range_of;
 use whole_rows::Sources;
 
 mod arrays;
 mod calls;
 mod compared;
+mod domains;
 mod frames;
 mod merged;
 mod numbers;
@@ -36,8 +38,6 @@ mod ordinality;
 mod sets;
 mod things;
 mod timestamps;
-
-pub(crate) use timestamps::range_of;
 mod values;
 mod variadic;
 mod whole_rows;
@@ -149,6 +149,7 @@ pub(crate) fn name_of(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Identifier(name) => Some(folded(name)),
         Expr::CompoundIdentifier(parts) => parts.last().map(folded),
+        Expr::Function(call) if domains::is_cast(call) => domains::name_of_cast(call),
         Expr::Function(call) => call.name.0.last().and_then(|part| match part {
             ObjectNamePart::Identifier(name) => Some(folded(name)),
             _ => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onrush::expression::PreparedDefault;
-use onrush::{ColumnDefinition, DataType, DefaultValue, KeyStrategy};
+use onrush::{ColumnDefinition, ColumnDomain, DataType, DefaultValue, KeyStrategy};
 
 use sqlparser::ast::Ident;
 
@@ -44,14 +44,22 @@ pub(crate) fn apply(
             let message = format!("column {name:?} is a generated column");
             return Err(SqlError::new(state::SYNTAX_ERROR, message));
         }
-        ColumnChange::Default(default) => column.default = default.clone(),
+        ColumnChange::Default(default) => {
+            column.default = default.clone();
+            if let Some(domain) = &mut column.domain {
+                domain.gives_default = *default == DefaultValue::None;
+            }
+        }
         ColumnChange::Identity { start, is_always } => {
             check_takes_identity(column, table)?;
             column.default =
                 DefaultValue::Key(KeyStrategy::Identity { start: *start, strict: false });
             column.is_always_generated = *is_always;
         }
-        ColumnChange::Type { data_type, using } => {
+        ColumnChange::Type { data_type, domain, using } => {
+            if column.domain.as_ref().is_some_and(|domain| domain.gives_default) {
+                column.default = DefaultValue::None;
+            }
             let is_cast = is_cast_when_assigned(column.data_type, *data_type);
             let shown = values::type_name(*data_type);
             if !is_cast && using.is_none() {
@@ -78,7 +86,7 @@ pub(crate) fn apply(
                     "RESET timezone and the settings of output before.",
                 ));
             }
-            if is_identity(column) && !is_whole(*data_type) {
+            if is_identity(column) && (!is_whole(*data_type) || domain.is_some()) {
                 let message = "identity column type must be smallint, integer, or bigint";
                 return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
             }
@@ -92,6 +100,8 @@ pub(crate) fn apply(
                 computed.form = computed.form.take().filter(suits);
             }
             column.data_type = *data_type;
+            let gives_default = column.default == DefaultValue::None;
+            column.domain = domain.clone().map(|domain| ColumnDomain { gives_default, ..domain });
         }
     }
     Ok(())
@@ -104,7 +114,7 @@ fn check_takes_identity(column: &ColumnDefinition, table: &str) -> Result<()> {
         let message = format!("column \"{name}\" of relation \"{table}\" {what}");
         Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message))
     };
-    if !is_whole(column.data_type) {
+    if !is_whole(column.data_type) || column.domain.is_some() {
         let message = "identity column type must be smallint, integer, or bigint";
         return Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message));
     }

@@ -315,10 +315,11 @@ impl SqlError {
         more(b'H', self.hint.as_ref());
         more(b'W', self.context.as_ref());
         more(b'R', self.routine.map(str::to_owned).as_ref());
-        if let Some(About { schema, table, column, constraint }) = &self.about {
+        if let Some(About { schema, table, column, data_type, constraint }) = &self.about {
             more(b's', Some(schema));
-            more(b't', Some(table));
+            more(b't', Some(table).filter(|table| !table.is_empty()));
             more(b'c', column.as_ref());
+            more(b'd', data_type.as_ref());
             more(b'n', constraint.as_ref());
         }
         fields.extend(self.position.map(|position| (b'P', position.to_string())));
@@ -384,7 +385,12 @@ impl From<Error> for SqlError {
             Error::TableReferenced { .. } => state::DEPENDENT_OBJECTS,
             Error::NoReferencedKey { .. } => state::INVALID_FOREIGN_KEY,
             Error::ReferenceTypes { .. } => state::DATATYPE_MISMATCH,
-            Error::CheckViolated { .. } | Error::RowsViolateCheck { .. } => state::CHECK_VIOLATION,
+            Error::DomainViolated { constraint: None, .. }
+            | Error::RowsViolateDomain { constraint: None, .. } => state::NOT_NULL_VIOLATION,
+            Error::CheckViolated { .. }
+            | Error::RowsViolateCheck { .. }
+            | Error::DomainViolated { .. }
+            | Error::RowsViolateDomain { .. } => state::CHECK_VIOLATION,
             Error::RowsHoldNull { .. } => state::NOT_NULL_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,
             Error::TableExists { .. } => state::DUPLICATE_TABLE,

@@ -25,6 +25,7 @@ mod comments;
 mod connection;
 mod control;
 mod defaults;
+mod domains;
 mod enum_types;
 mod error;
 mod execute;

@@ -99,9 +99,9 @@ impl Seen {
     /// The table, sequence or view of this name of the engine's.
     pub(crate) fn relation(&self, name: &str) -> Result<Table> {
         let found = self.table(name)?;
-        match found.definition().labels() {
-            None => Ok(found),
-            Some(_) => Err(Error::UnknownTable { name: name.to_owned() }),
+        match found.definition().is_type() {
+            false => Ok(found),
+            true => Err(Error::UnknownTable { name: name.to_owned() }),
         }
     }
 
@@ -147,6 +147,19 @@ impl Seen {
         let tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
         let of = |table: Table| enum_types::of_table(&table).map(|of| (table, of));
         tables.filter_map(of).collect()
+    }
+
+    /// All enumerated types and domains of users, by name.
+    pub(crate) fn own_types(&self) -> Vec<Table> {
+        let tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
+        tables.filter(|table| table.definition().is_type()).collect()
+    }
+
+    /// All domains of users, by name.
+    pub(crate) fn domains(&self) -> Vec<Table> {
+        let mut types = self.own_types();
+        types.retain(|of| of.definition().domain().is_some());
+        types
     }
 
     /// The table, sequence, view or type that the engine knows by a number.

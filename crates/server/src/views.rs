@@ -30,7 +30,7 @@ impl Dependent {
 /// What a table is called in messages.
 pub(crate) fn kind(table: &TableDefinition) -> &'static str {
     match (table.sequence(), table.any_view()) {
-        _ if table.labels().is_some() => "type",
+        _ if table.is_type() => "type",
         (Some(_), _) => "sequence",
         (_, Some(view)) if view.rows == ViewRows::None => "view",
         (_, Some(_)) => "materialized view",

@@ -6,7 +6,7 @@ use onrush_types::{Clock, DataType, EnumType, IntervalFields, KeyStrategy};
 use super::field::Rule;
 use super::indexes::{self, EntriesOf, Index};
 use super::input::Input;
-use super::{labels, links, views};
+use super::{domains, labels, links, views};
 
 const NAME_BYTES_MAX: usize = 128;
 const COLUMNS_MAX: u16 = 1024;
@@ -96,7 +96,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=14).contains(&format) {
+    if !(1..=15).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -125,7 +125,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=14, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=15, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -175,6 +175,9 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         14.. => Some(input.u32().ok_or(SHORT)?).filter(|table| *table != 0),
         _ => None,
     };
+    if format >= 15 {
+        domains::read(&mut input, &columns, live)?;
+    }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {
         return Err("a key column may be NULL");
@@ -273,7 +276,7 @@ fn read_checks(input: &mut Input<'_>, format: u8, live: impl Fn(u16) -> bool) ->
 }
 
 /// Reads an expression as it was written.
-fn read_expression(input: &mut Input<'_>) -> Read<()> {
+pub(super) fn read_expression(input: &mut Input<'_>) -> Read<()> {
     let length = usize::from(input.u16().ok_or(SHORT)?);
     let expression = input.take(length).ok_or(SHORT)?;
     if length > CHECK_BYTES_MAX || std::str::from_utf8(expression).is_err() {
@@ -283,7 +286,7 @@ fn read_expression(input: &mut Input<'_>) -> Read<()> {
 }
 
 /// Reads the form in which an expression is evaluated, if it has one.
-fn read_form(input: &mut Input<'_>) -> Read<()> {
+pub(super) fn read_form(input: &mut Input<'_>) -> Read<()> {
     let length = usize::from(input.u16().ok_or(SHORT)?);
     match input.take(length).ok_or(SHORT)? {
         [] => Ok(()),

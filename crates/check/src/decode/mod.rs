@@ -6,6 +6,7 @@ pub(crate) mod blob;
 pub(crate) mod block;
 pub(crate) mod definition;
 pub(crate) mod directory;
+mod domains;
 pub(crate) mod elided;
 pub(crate) mod field;
 pub(crate) mod image;

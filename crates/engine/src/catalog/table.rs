@@ -199,7 +199,7 @@ impl TableEntry {
             defaults,
             generated,
             takes_rows: definition.view().is_none()
-                && definition.labels().is_none()
+                && !definition.is_type()
                 && definition.entries_of().is_none(),
             is_indexed: !definition.indexes().is_empty(),
             has_foreign_keys: !definition.foreign_keys().is_empty(),

@@ -8,6 +8,7 @@ use onrush_types::Schema;
 use super::ScanOptions;
 use super::transaction::Transaction;
 use crate::catalog::TableEntry;
+use crate::constraint::TableChecks;
 use crate::error::{Error, Result};
 
 impl Transaction<'_> {
@@ -37,18 +38,25 @@ impl Transaction<'_> {
         outcome
     }
 
-    /// Looks at all rows as the checks of `altered` do. Nobody else writes to the table.
+    /// Looks at all rows as those conditions of `altered` do that it has and the table had not. Nobody else writes to
+    /// the table.
     pub(super) fn check_rows(&self, entry: &Arc<TableEntry>, altered: &TableEntry) -> Result<()> {
+        let (old, schema) = (entry.schema.definition(), &altered.schema);
+        let Some(new) = TableChecks::new_in(schema.definition(), old) else { return Ok(()) };
+        let compiler = &self.engine().expression_compiler;
         let table = self.handle(Arc::clone(entry));
         let mut outcome = Ok(());
         self.newest_snapshot().scan(&table, &ScanOptions::default())?.visit_raw(|key, row| {
             if outcome.is_ok() {
-                outcome = altered.check_row(self.engine(), key, row);
+                outcome = new.check(compiler, schema, key, row);
             }
         })?;
         outcome.map_err(|error| match error {
             Error::CheckViolated { table, constraint } => {
                 Error::RowsViolateCheck { table, constraint }
+            }
+            Error::DomainViolated { table, column, domain, constraint } => {
+                Error::RowsViolateDomain { table, column, domain, constraint }
             }
             other => other,
         })

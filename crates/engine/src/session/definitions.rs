@@ -488,7 +488,10 @@ impl Transaction<'_> {
         {
             return Err(in_the_way(needs));
         }
-        if changes.iter().any(|change| matches!(change, TableChange::AddCheck(_))) {
+        let adds_conditions = |change: &TableChange| {
+            matches!(change, TableChange::AddCheck(_) | TableChange::SetDomainOfColumn { .. })
+        };
+        if changes.iter().any(adds_conditions) {
             self.check_rows(&entry, &altered)?;
         }
         self.check_nulls(&entry, &altered)?;

@@ -55,7 +55,8 @@ fn descriptions(seen: &Seen, _: &Statement) -> Vec<Row> {
         });
         others.chain(columns).collect()
     };
-    seen.relations().iter().flat_map(of_table).chain([of_public]).collect()
+    let types = seen.own_types();
+    seen.relations().iter().chain(&types).flat_map(of_table).chain([of_public]).collect()
 }
 
 /// Something of a table that has a number of its own in a catalogue table, and where its comment is kept.
@@ -71,14 +72,16 @@ enum Of {
     Constraint(String),
 }
 
-/// The table, its indexes and its constraints.
+/// The table or type, its indexes and its constraints.
 fn objects(table: &Table) -> Vec<Object> {
     let definition = table.definition();
     let place =
         |number: u32, class: u32, place: Place| Object { number, class, of: Of::Place(place) };
-    let mut all =
-        vec![place(names::table_oid(table), names::PG_CLASS_OID, comments::place(table, None))];
-    for index in indexes::all(table) {
+    let is_type = definition.is_type();
+    let class = if is_type { names::PG_TYPE_OID } else { names::PG_CLASS_OID };
+    let mut all = vec![place(names::table_oid(table), class, comments::place(table, None))];
+    let indexes = if is_type { Vec::new() } else { indexes::all(table) };
+    for index in indexes {
         let mut known = definition.indexes().iter();
         let known = known.find(|it| !index.is_primary && schemas::own_name(&it.name) == index.name);
         let at = comments::index_place(table, known);
@@ -137,7 +140,8 @@ fn of_object(seen: &Seen, number: i64, class: Option<Option<i64>>) -> Option<Str
         let is_it = class.is_none_or(|class| class == Some(names::PG_NAMESPACE_OID.into()));
         return is_it.then(|| OF_PUBLIC.to_owned());
     }
-    seen.relations().iter().find_map(|table| {
+    let types = seen.own_types();
+    seen.relations().iter().chain(&types).find_map(|table| {
         let mut found = objects(table).into_iter().filter(is_it);
         found.find_map(|object| match &object.of {
             Of::Place(place) => seen.comment(*place).ok()?,

@@ -4,7 +4,7 @@ use onrush::{CheckConstraint, Row, Table, Value};
 
 use super::indexes::{self, Index};
 use super::kinds::{BOOL, CHAR, INT2S, NAME, OID, TEXT};
-use super::{PG_CATALOG, SystemTable, foreign_keys, names, oid};
+use super::{PG_CATALOG, SystemTable, domains, foreign_keys, names, oid};
 
 pub(super) const ALL: &[SystemTable] = &[SystemTable {
     schema: PG_CATALOG,
@@ -32,7 +32,9 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
     ],
     rows: |seen, _| {
         let others = seen.tables().iter().flat_map(constraints).collect::<Vec<_>>();
-        others.into_iter().chain(foreign_keys::all(seen).iter().map(foreign_key)).collect()
+        let of_domains = seen.domains().iter().flat_map(domains::constraints).collect::<Vec<_>>();
+        let others = others.into_iter().chain(of_domains);
+        others.chain(foreign_keys::all(seen).iter().map(foreign_key)).collect()
     },
 }];
 

@@ -1,9 +1,11 @@
 //! `pg_depend`: what cannot be without something else. Dumps are put in order by it.
 
-use onrush::{Row, SequenceOwner, Table, Value};
+use onrush::{DataType, Row, SequenceOwner, Table, Value};
 
 use super::kinds::{CHAR, INT4, OID};
-use super::names::{self, PG_ATTRDEF_OID, PG_CLASS_OID, PG_CONSTRAINT_OID, PG_REWRITE_OID};
+use super::names::{
+    self, PG_ATTRDEF_OID, PG_CLASS_OID, PG_CONSTRAINT_OID, PG_REWRITE_OID, PG_TYPE_OID,
+};
 use super::sequences::Shown;
 use super::{PG_CATALOG, SystemTable, foreign_keys, indexes, oid, sequences};
 use crate::seen::Seen;
@@ -25,6 +27,7 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
         let mut rows = of_views(seen);
         rows.extend(of_sequences(seen));
         rows.extend(of_keys(seen));
+        rows.extend(of_types(seen));
         rows
     },
 }];
@@ -84,6 +87,35 @@ fn of_sequences(seen: &Seen) -> Vec<Row> {
                     rows.push(row(default, [PG_CLASS_OID, number], 0, "n"));
                 }
             }
+        }
+    }
+    rows
+}
+
+/// A domain on the type that it is over and on what its default asks for; columns on their domains.
+fn of_types(seen: &Seen) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for domain in seen.domains() {
+        let own = [PG_TYPE_OID, names::table_oid(&domain)];
+        let value = super::domains::value(&domain);
+        let over = match (&value.domain, value.data_type) {
+            (Some(of), _) => Some(of.number),
+            (None, DataType::Enum(of)) => Some(of.id()),
+            _ => None,
+        };
+        rows.extend(over.map(|over| row(own, [PG_TYPE_OID, names::oid_of(over)], 0, "n")));
+        let sequences = seen.sequences().into_iter();
+        for sequence in sequences.filter(|it| crate::sequences::uses(value, it.id())) {
+            rows.push(row(own, [PG_CLASS_OID, names::table_oid(&sequence)], 0, "n"));
+        }
+    }
+    for table in seen.tables() {
+        for at in table.definition().shown_columns() {
+            let Some(of) = &table.definition().columns()[at].domain else { continue };
+            let own = [PG_CLASS_OID, names::table_oid(&table)];
+            let mut one = row(own, [PG_TYPE_OID, names::oid_of(of.number)], 0, "n");
+            one[2] = Value::Int32(names::column_number(table.definition(), at).into());
+            rows.push(one);
         }
     }
     rows

@@ -3,12 +3,11 @@
 use onrush::{CheckConstraint, Clock, DataType, IntervalFields, Row, Table, Value};
 use onrush_query::{ColumnType, Statement};
 
-use super::foreign_keys;
 use super::indexes::{self, Index};
 use super::kinds::{INT4, NAME, TEXT};
 use super::names::{self, Naming};
 use super::roles::Rights;
-use super::{INFORMATION_SCHEMA, SystemTable};
+use super::{INFORMATION_SCHEMA, SystemTable, domains, foreign_keys};
 use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::{Updatable, check_as_shown};
@@ -77,6 +76,9 @@ pub(super) const ALL: &[SystemTable] = &[
             ("is_generated", TEXT),
             ("generation_expression", TEXT),
             ("is_updatable", TEXT),
+            ("domain_catalog", NAME),
+            ("domain_schema", NAME),
+            ("domain_name", NAME),
         ],
         rows: |seen, statement| {
             let rows = |table: &Table| columns(seen, table, statement);
@@ -114,7 +116,9 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |seen, statement| {
             let rows = |table: &Table| checks(table, statement);
-            seen.tables().iter().flat_map(rows).collect()
+            let mut all: Vec<Row> = seen.tables().iter().flat_map(rows).collect();
+            all.extend(seen.domains().iter().flat_map(rows));
+            all
         },
     },
     SystemTable {
@@ -200,6 +204,55 @@ fn tables_and_views(seen: &Seen) -> Vec<Table> {
     all
 }
 
+/// As [`type_columns`] of a type of a user.
+pub(super) fn of_user() -> Vec<Value<'static>> {
+    let unknown = [const { Value::Null }; 5];
+    std::iter::once("USER-DEFINED".into()).chain(unknown).collect()
+}
+
+pub(super) fn own_name(table: &Table) -> String {
+    schemas::own_name(table.name()).to_owned()
+}
+
+/// What the standard tells of a type: its name, length, digits and fields.
+pub(super) fn type_columns(column_type: ColumnType) -> Vec<Value<'static>> {
+    let number = |number: i32| Value::Int32(number);
+    let own = match column_type {
+        ColumnType::Stored(data_type) => Some(data_type),
+        _ => None,
+    };
+    let (length, precision, scale) = match own.unwrap_or(DataType::Text) {
+        DataType::Char(bytes) => (number(i32::from(bytes)), Value::Null, Value::Null),
+        DataType::Varchar(bytes) => (number(bytes.cast_signed()), Value::Null, Value::Null),
+        DataType::Decimal { precision, scale } => {
+            (Value::Null, number(i32::from(precision)), number(i32::from(scale)))
+        }
+        DataType::Numeric(Some((precision, scale))) => {
+            // As PostgreSQL has it of a scale below zero.
+            (Value::Null, number(i32::from(precision)), number(i32::from(scale) & 0x7FF))
+        }
+        DataType::Int16 => (Value::Null, number(16), number(0)),
+        DataType::Int32 => (Value::Null, number(32), number(0)),
+        DataType::Int64 => (Value::Null, number(64), number(0)),
+        _ => (Value::Null, Value::Null, Value::Null),
+    };
+    let written = match column_type {
+        ColumnType::Array(_) => "ARRAY".to_owned(),
+        ColumnType::Stored(DataType::Enum(_)) => "USER-DEFINED".to_owned(),
+        ColumnType::Stored(data_type) => values::type_name(data_type.unrounded()),
+        other => values::name_of(other),
+    };
+    let plain = written.split('(').next().unwrap_or_default().to_owned();
+    vec![
+        plain.into(),
+        length,
+        precision,
+        scale,
+        own.and_then(digits_of_seconds).map_or(Value::Null, number),
+        own.and_then(interval_type).map_or(Value::Null, Value::from),
+    ]
+}
+
 fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
     let naming = Naming::of(seen, &statement.client);
     let definition = table.definition();
@@ -208,32 +261,6 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
     let row = |(at, position): (usize, usize)| {
         let column = &definition.columns()[position];
         let column_type = views::column_type(definition, position);
-        let own = match column_type {
-            ColumnType::Stored(data_type) => Some(data_type),
-            _ => None,
-        };
-        let (length, precision, scale) = match own.unwrap_or(DataType::Text) {
-            DataType::Char(bytes) => (number(i32::from(bytes)), Value::Null, Value::Null),
-            DataType::Varchar(bytes) => (number(bytes.cast_signed()), Value::Null, Value::Null),
-            DataType::Decimal { precision, scale } => {
-                (Value::Null, number(i32::from(precision)), number(i32::from(scale)))
-            }
-            DataType::Numeric(Some((precision, scale))) => {
-                // As PostgreSQL has it of a scale below zero.
-                (Value::Null, number(i32::from(precision)), number(i32::from(scale) & 0x7FF))
-            }
-            DataType::Int16 => (Value::Null, number(16), number(0)),
-            DataType::Int32 => (Value::Null, number(32), number(0)),
-            DataType::Int64 => (Value::Null, number(64), number(0)),
-            _ => (Value::Null, Value::Null, Value::Null),
-        };
-        let written = match column_type {
-            ColumnType::Array(_) => "ARRAY".to_owned(),
-            ColumnType::Stored(DataType::Enum(_)) => "USER-DEFINED".to_owned(),
-            ColumnType::Stored(data_type) => values::type_name(data_type.unrounded()),
-            other => values::name_of(other),
-        };
-        let plain = written.split('(').next().unwrap_or_default().to_owned();
         let is_key = definition.primary_key().contains(&position);
         let generated = names::generated_as(definition, position);
         let mut row = place(table, statement);
@@ -242,13 +269,12 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             number(i32::try_from(at + 1).unwrap_or(i32::MAX)),
             names::default_of(&naming, column).map_or(Value::Null, Value::from),
             word(column.nullable && !is_key),
-            plain.into(),
-            length,
-            precision,
-            scale,
-            own.and_then(digits_of_seconds).map_or(Value::Null, number),
-            own.and_then(interval_type).map_or(Value::Null, Value::from),
-            names::udt_name(column_type).into(),
+        ]);
+        let domain = column.domain.as_ref().and_then(|of| seen.numbered(of.number));
+        let over = domain.as_ref().and_then(|domain| domains::over(seen, domain));
+        row.extend(over.as_ref().map_or_else(|| type_columns(column_type), |_| of_user()));
+        row.extend([
+            over.map_or_else(|| names::udt_name(column_type), |over| own_name(&over)).into(),
             word(names::is_identity(column)),
             match names::is_identity(column) {
                 true if column.is_always_generated => "ALWAYS".into(),
@@ -259,6 +285,8 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
             generated.map_or(Value::Null, Value::from),
             word(is_written),
         ]);
+        let nowhere = || vec![Value::Null, Value::Null, Value::Null];
+        row.extend(domain.map_or_else(nowhere, |domain| place(&domain, statement)));
         row
     };
     definition.shown_columns().enumerate().map(row).collect()

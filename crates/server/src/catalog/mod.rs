@@ -8,6 +8,7 @@ mod activity;
 mod comments;
 mod constraints;
 mod dependencies;
+mod domains;
 mod empty;
 mod foreign_keys;
 mod functions;
@@ -65,7 +66,7 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(settings::ALL);
     let more =
         constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL).chain(views::ALL);
-    let more = more.chain(session_objects::ALL).chain(dependencies::ALL);
+    let more = more.chain(session_objects::ALL).chain(dependencies::ALL).chain(domains::ALL);
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 

@@ -7,8 +7,8 @@ use onrush::{
 use onrush_query::{Client, ColumnType};
 use postgres_types::{Kind, Type};
 
-use super::foreign_keys;
 use super::indexes::{self, Index};
+use super::{domains, foreign_keys};
 use crate::seen::Seen;
 use crate::sequences::Identity;
 use crate::sql::{self, Lookup, check_as_shown, is_plain};
@@ -300,7 +300,7 @@ pub(super) fn constraint_with(
     if let Some(key) = foreign_keys::all(seen).into_iter().find(is_foreign) {
         return Some(key.shown(&shown(&key.referenced)));
     }
-    seen.tables().iter().find_map(|table| {
+    let of_table = seen.tables().iter().find_map(|table| {
         let is_made_for = |index: &&Index| index.constraint.is_some_and(|it| i64::from(it) == oid);
         if let Some(index) = indexes::all(table).iter().find(is_made_for) {
             return Some(index.constraint_definition(table));
@@ -309,7 +309,8 @@ pub(super) fn constraint_with(
         let is_it = |check: &&CheckConstraint| i64::from(constraint_oid(table, &check.name)) == oid;
         let check = definition.checks().iter().find(is_it)?;
         Some(check_as_shown(definition, check, is_pretty))
-    })
+    });
+    of_table.or_else(|| domains::constraint_with(seen, oid, is_pretty))
 }
 
 /// A schema's name.
@@ -330,6 +331,10 @@ pub(super) fn type_with(naming: &Naming<'_>, oid: i64, modifier: i64) -> Option<
     let oid = u32::try_from(oid).ok()?;
     if let Some(own) = enum_with(naming.seen, oid) {
         return Some(naming.column_type(own));
+    }
+    let domain = number_of(oid.into()).and_then(|number| naming.seen.numbered(number));
+    if let Some(domain) = domain.filter(|table| table.definition().domain().is_some()) {
+        return Some(naming.relation(&domain));
     }
     let known = Type::from_oid(oid)?;
     if let Kind::Array(element) = known.kind() {
@@ -372,8 +377,11 @@ pub(super) fn udt_name(column_type: ColumnType) -> String {
     values::wire_type(column_type).name().to_owned()
 }
 
-/// A column's default as SQL; none where there is none, or where it is an identity.
+/// A column's own default as SQL; none where there is none, or where it is an identity.
 pub(super) fn default_of(naming: &Naming<'_>, column: &ColumnDefinition) -> Option<String> {
+    if column.domain.as_ref().is_some_and(|domain| domain.gives_default) {
+        return None;
+    }
     match &column.default {
         DefaultValue::None
         | DefaultValue::Generated(_)

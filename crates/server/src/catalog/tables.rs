@@ -321,17 +321,18 @@ fn attributes(naming: &Naming<'_>, table: &Table) -> Vec<Row> {
             ColumnType::Stored(data_type) if data_type.is_text() => 100,
             _ => 0,
         };
+        let domain = column.domain.as_ref().filter(|_| is_own);
         let is_wide = values::type_size(data_type) < 0;
         let is_generated = matches!(column.default, DefaultValue::Generated(_));
         vec![
             oid(owner),
             column.name.clone().into(),
-            oid(values::oid_of(data_type)),
+            oid(domain.map_or_else(|| values::oid_of(data_type), |of| names::oid_of(of.number))),
             Value::Int32(-1),
             Value::Int16(values::type_size(data_type)),
             Value::Int16(i16::try_from(at + 1).unwrap_or(i16::MAX)),
             Value::Int32(0),
-            Value::Int32(values::type_modifier(data_type)),
+            Value::Int32(domain.map_or_else(|| values::type_modifier(data_type), |_| -1)),
             Value::Boolean(is_own && (is_key || !column.nullable)),
             Value::Boolean(is_own && (names::default_of(naming, column).is_some() || is_generated)),
             no.clone(),

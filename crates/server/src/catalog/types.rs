@@ -6,7 +6,7 @@ use onrush_query::{Client, ColumnType, SystemFunction};
 use super::functions::number;
 use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, REAL, TEXT, TEXTS};
 use super::names::{self, Naming, OWNER_OID, PG_CATALOG_OID};
-use super::{PG_CATALOG, SystemTable, oid};
+use super::{PG_CATALOG, SystemTable, domains, oid};
 use crate::execute::seen_by;
 use crate::seen::Seen;
 use crate::sql::Lookup;
@@ -38,11 +38,12 @@ pub(super) const ALL: &[SystemTable] = &[
             ("typndims", INT4),
             ("typcollation", OID),
             ("typdefault", TEXT),
+            ("typdefaultbin", TEXT),
             ("typacl", TEXTS),
             ("typalign", CHAR),
             ("typstorage", CHAR),
         ],
-        rows: |seen, _| {
+        rows: |seen, statement| {
             let known = KNOWN.iter().copied().map(Known::built_in);
             let own = seen.enum_types().into_iter().map(|(table, of)| Known {
                 column_type: ColumnType::Stored(DataType::Enum(of)),
@@ -52,7 +53,13 @@ pub(super) const ALL: &[SystemTable] = &[
             });
             let all: Vec<Known> = known.chain(own).collect();
             let arrays = all.iter().filter_map(Known::array);
-            all.iter().copied().chain(arrays).map(row).collect()
+            let naming = Naming::of(seen, &statement.client);
+            let domain = |domain: Table| {
+                let over = domains::value(&domain).data_type;
+                domains::type_row(&naming, &domain, row(Known::of(over)))
+            };
+            let domains = seen.domains().into_iter().map(domain);
+            all.iter().copied().chain(arrays).map(row).chain(domains).collect()
         },
     },
     SystemTable {
@@ -65,6 +72,11 @@ pub(super) const ALL: &[SystemTable] = &[
         },
     },
 ];
+
+/// Where a column stands in `pg_type`.
+pub(super) fn position(column: &str) -> Option<usize> {
+    ALL[0].columns.iter().position(|(name, _)| *name == column)
+}
 
 /// The functions that ask for types.
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
@@ -87,9 +99,10 @@ pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
         of_client("to_regtype", INT8, |seen, client, given| {
             let Some(Value::Text(name)) = given.first() else { return None };
             let lookup = Lookup { seen, path: &client.schemas() };
-            let own = lookup.written_type(name).map(DataType::Enum);
-            let known = own.or_else(|| name.parse().ok())?;
-            Some(Value::Int64(values::oid_of(known).into()))
+            if let Some(own) = lookup.written_own_type(name) {
+                return Some(Value::Int64(names::table_oid(&own).into()));
+            }
+            Some(Value::Int64(values::oid_of(name.parse::<DataType>().ok()?).into()))
         }),
     ]
 }
@@ -120,6 +133,19 @@ struct Known {
 impl Known {
     fn built_in((column_type, category): (ColumnType, &'static str)) -> Known {
         Known { column_type, category, schema: PG_CATALOG_OID, kind: "b" }
+    }
+
+    /// A type of a column, whose category is that of its kind.
+    fn of(data_type: DataType) -> Known {
+        let column_type = ColumnType::from(data_type);
+        let number = values::oid_of(column_type);
+        let known = KNOWN.iter().find(|(known, _)| values::oid_of(*known) == number);
+        let category = match data_type {
+            DataType::Array(_) => "A",
+            DataType::Enum(_) => "E",
+            _ => known.map_or("U", |(_, category)| category),
+        };
+        Known::built_in((column_type, category))
     }
 
     fn array(&self) -> Option<Known> {
@@ -197,6 +223,7 @@ fn row(Known { column_type, category, schema, kind }: Known) -> Row {
         Value::Int32(-1),
         Value::Int32(0),
         oid(if is_text { 100 } else { 0 }),
+        Value::Null,
         Value::Null,
         Value::Null,
         match size {

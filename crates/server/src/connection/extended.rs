@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use onrush::Table;
 use onrush_query::ColumnType;
 use onrush_query::style::Style;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -38,6 +39,8 @@ pub(super) struct Prepared {
     path: Arc<[String]>,
     /// How its constants were read.
     style: Arc<Style>,
+    /// The domains that it casts to.
+    domains: Vec<Table>,
     /// The type of each parameter.
     pub(super) oids: Arc<[u32]>,
 }
@@ -67,7 +70,8 @@ impl Prepared {
     pub(super) fn is_stale(&self, backend: &Backend) -> bool {
         let path = &backend.settings.path;
         let is_same = Arc::ptr_eq(path, &self.path) || *path == self.path;
-        !is_same || self.plan.is_stale(&backend.seen)
+        let is_other = |domain: &Table| !backend.seen.is_current(domain);
+        !is_same || self.plan.is_stale(&backend.seen) || self.domains.iter().any(is_other)
     }
 }
 
@@ -203,9 +207,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         let path = Arc::clone(&self.backend.settings.path);
         let (text, parsed_bytes) = text;
+        let domains = parameters.take_domains();
         let oids = parameters.into_oids()?.into();
         let style = Arc::clone(&self.backend.settings.style);
-        Ok(Prepared { parsed, text, parsed_bytes, plan, path, style, oids })
+        Ok(Prepared { parsed, text, parsed_bytes, plan, path, style, domains, oids })
     }
 
     pub(super) fn bind(&mut self, body: Bytes) -> std::result::Result<(), Stop> {

@@ -12,8 +12,10 @@ use crate::{schemas, values};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) schema: String,
+    /// Empty where it is about no table.
     pub(crate) table: String,
     pub(crate) column: Option<String>,
+    pub(crate) data_type: Option<String>,
     pub(crate) constraint: Option<String>,
 }
 
@@ -21,11 +23,19 @@ impl About {
     fn table(name: &str) -> About {
         let (schema, table) = schemas::parts(name);
         let (schema, table) = (schema.to_owned(), table.to_owned());
-        About { schema, table, column: None, constraint: None }
+        About { schema, table, column: None, data_type: None, constraint: None }
     }
 
     fn column(name: &str, column: &str) -> About {
         About { column: Some(column.to_owned()), ..About::table(name) }
+    }
+
+    /// About a domain, maybe a check of it.
+    fn domain(name: &str, constraint: Option<&str>) -> About {
+        let (schema, own) = schemas::parts(name);
+        let (constraint, data_type) = (constraint.map(str::to_owned), Some(own.to_owned()));
+        let (schema, table) = (schema.to_owned(), String::new());
+        About { schema, table, column: None, data_type, constraint }
     }
 
     pub(crate) fn constraint(name: &str, constraint: &str) -> About {
@@ -62,6 +72,17 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
                 "check constraint {constraint:?} of relation {relation:?} is violated by some row"
             );
             SqlError::new(code, message).about(About::constraint(table, constraint))
+        }
+        Error::DomainViolated { domain, constraint, .. }
+        | Error::RowsViolateDomain { domain, constraint, .. } => {
+            // With its schema, unless that is `public`.
+            let message = match constraint {
+                Some(name) => {
+                    format!("value for domain {domain} violates check constraint {name:?}")
+                }
+                None => format!("domain {domain} does not allow null values"),
+            };
+            SqlError::new(code, message).about(About::domain(domain, constraint.as_deref()))
         }
         Error::RowsHoldNull { table, column }
         | Error::RowsInTheWay { table, column, reason: NeedsNoRows::NoValue } => {

@@ -22,7 +22,7 @@ use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
 use crate::sql::{AlterPlan, Change, ColumnChange, IndexPlan, KeyChange, NewTable, PlannedChange};
-use crate::{access, column_change, comments, enum_types, schemas, sequences, views};
+use crate::{access, column_change, comments, domains, schemas, sequences, views};
 
 /// What a statement changes beside tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -226,11 +226,7 @@ impl Backend {
                 transaction.rename_index(index, to)?;
             }
             changes.iter().try_for_each(|change| check_key_name(transaction, &table, change))?;
-            let new_columns = changes.iter().filter_map(|change| match change {
-                TableChange::AddColumn(column) => Some(column),
-                _ => None,
-            });
-            enum_types::hold(transaction, new_columns)?;
+            let changes = domains::settled_changes(transaction, table.definition(), changes)?;
             let table = transaction.alter_table(&plan.table, &changes)?;
             index::follow_schema(transaction, &table)?;
             for index in &added {
@@ -286,8 +282,8 @@ pub(super) fn new_table(
     definition: &TableDefinition,
     if_not_exists: bool,
 ) -> Result<Option<Table>> {
-    enum_types::hold(transaction, definition.columns())?;
-    match transaction.create_table(definition.clone()) {
+    let definition = domains::settled(transaction, definition.clone())?;
+    match transaction.create_table(definition) {
         Err(Error::TableExists { .. }) if if_not_exists => Ok(None),
         other => Ok(Some(other?)),
     }
@@ -415,13 +411,12 @@ fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> R
                 let is_key = definition.primary_key().contains(&at);
                 column_change::apply(&mut column, change, (definition.name(), is_key))?;
                 if column != definition.columns()[at] {
-                    let ColumnDefinition {
-                        name,
-                        nullable,
-                        default,
-                        data_type: _,
-                        is_always_generated: _stays_as_it_is,
-                    } = column;
+                    let ColumnDefinition { name, nullable, default, domain, .. } = column;
+                    if domain != definition.columns()[at].domain {
+                        let change = domains::with_same_rules(&definition, at, domain);
+                        definition = definition.altered(&change, 0)?;
+                        changes.push(change);
+                    }
                     let change = TableChange::SetColumn { name, nullable, default };
                     definition = definition.altered(&change, 0)?;
                     changes.push(change);

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use onrush::{Table, Transaction, ViewDefinition};
 
 use super::definition::{Touched, drop_table};
+
 use super::schema::drop_schema;
-use super::{Backend, foreign_key, view};
+use super::{Backend, foreign_key, own_type, view};
 use crate::access::{
     self, Identity, PLACE_OF_PUBLIC, Right, RoleChanges, is_reserved, place_of_schema,
 };
@@ -231,6 +232,11 @@ fn drop_owned(
         // It may be gone with another one.
         if transaction.table(name).is_ok() {
             drop_table(database, transaction, name)?;
+        }
+    }
+    for of in seen.own_types().into_iter().filter(|of| owned.contains(&i64::from(of.id()))) {
+        if transaction.table(of.name()).is_ok() {
+            own_type::drop_type(database, transaction, &of, cascades, notices)?;
         }
     }
     let roles = seen.roles()?;

@@ -5,8 +5,8 @@ use onrush::{Database, TableChange, Transaction};
 use super::Backend;
 use super::definition::Touched;
 use super::foreign_key::drop_all;
-use super::index;
 use super::sequence::drop_sequence;
+use super::{domain, enum_type, index, own_type};
 use crate::access::{self, RoleChanges, place_of_schema};
 use crate::error::{Result, SqlError, state};
 use crate::seen::Seen;
@@ -67,6 +67,8 @@ impl Backend {
                 }
                 let table = transaction.alter_table(&table, &[TableChange::Rename { to }])?;
                 index::follow_schema(transaction, &table)?;
+                enum_type::follow(transaction, &table)?;
+                domain::follow_name(transaction, &table)?;
             }
             Ok(schemas::rename(&database, transaction, (name, to))?)
         })?;
@@ -110,13 +112,23 @@ pub(super) fn drop_schema(
 ) -> Result<()> {
     let seen = Seen::within(database, transaction, true)?;
     check_may_go(&seen, name, cascade)?;
-    let (mut tables, mut of_sequences) = (Vec::new(), Vec::new());
+    let (mut tables, mut of_sequences, mut types) = (Vec::new(), Vec::new(), Vec::new());
     for table in schemas::tables_of(&seen, name) {
         let known = transaction.table(&table)?;
-        let is_sequence = known.definition().sequence().is_some();
-        if is_sequence { of_sequences.push(table) } else { tables.push(table) }
+        match known.definition() {
+            of if of.sequence().is_some() => of_sequences.push(table),
+            of if of.is_type() => types.push(table),
+            _ => tables.push(table),
+        }
     }
     drop_all(database, transaction, &tables, notices)?;
+    for name in types {
+        // It may be gone with another one.
+        if transaction.table(&name).is_ok() {
+            let of = transaction.lock_table(&name)?;
+            own_type::drop_type(database, transaction, &of, true, notices)?;
+        }
+    }
     for sequence in of_sequences {
         // It may be gone with its table.
         let Ok(known) = transaction.table(&sequence) else { continue };

@@ -181,6 +181,9 @@ pub(super) fn drop_sequence(
 ) -> Result<Vec<SqlError>> {
     let used = sequences::dependents(transaction, sequence.id());
     let told = |(table, column): &(Table, usize)| {
+        if table.definition().domain().is_some() {
+            return format!("default value for domain {}", schemas::own_name(table.name()));
+        }
         let column = &table.definition().columns()[*column].name;
         let table = schemas::own_name(table.name());
         format!("default value for column {column} of table {table}")

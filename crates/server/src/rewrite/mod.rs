@@ -28,7 +28,7 @@ use onrush_query::{Client, QueryEngine};
 use crate::error::{Result, SqlError, state};
 use crate::execute::add_index;
 use crate::sql::{ColumnChange, IndexPlan, NewCheck, NewGenerated, NewKey};
-use crate::{access, column_change, comments, enum_types, schemas, sequences, views};
+use crate::{access, column_change, comments, domains, schemas, sequences, views};
 use copy::Copy;
 pub(crate) use progress::{Phase, Progress, RewriteEntry, Rewrites};
 
@@ -73,7 +73,7 @@ impl Rewrite<'_> {
     ) -> Result<()> {
         let table = transaction.reserve_table(name)?;
         let definition = self.definition(&table, form)?;
-        enum_types::hold(transaction, definition.columns())?;
+        let definition = domains::settled(transaction, definition)?;
         let substitute = transaction.create_substitute(definition)?;
         let mut copy = Copy::new(self, (&table, &substitute), form)?;
         self.progress.enter(Phase::Copying);
@@ -116,7 +116,7 @@ impl Rewrite<'_> {
         self.progress.enter(Phase::Waiting);
         let table = transaction.lock_table(name)?;
         let definition = self.definition(&table, form)?;
-        enum_types::hold(transaction, definition.columns())?;
+        let definition = domains::settled(transaction, definition)?;
         let substitute = transaction.create_substitute(definition)?;
         self.progress.enter(Phase::Copying);
         let newest = transaction.newest_snapshot();

@@ -1,7 +1,7 @@
 //! ALTER TABLE: columns added, dropped, renamed and made others, CHECK, UNIQUE and FOREIGN KEY constraints added,
 //! dropped and renamed, and tables renamed and moved to other schemas.
 
-use onrush::{ColumnDefinition, DataType, DefaultValue, Table, TableChange};
+use onrush::{ColumnDefinition, ColumnDomain, DataType, DefaultValue, Table, TableChange};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Expr, GeneratedAs,
     RenameTableNameKind, Statement, TableConstraint,
@@ -78,6 +78,8 @@ pub(crate) enum ColumnChange {
     },
     Type {
         data_type: DataType,
+        /// The domain that it is of from now on.
+        domain: Option<ColumnDomain>,
         /// What the values are made of; none: of those that are there, as PostgreSQL casts by itself.
         using: Option<Box<Expr>>,
     },
@@ -372,8 +374,9 @@ fn column_change(
             Ok(ColumnChange::Default(default))
         }
         AlterColumnOperation::SetDataType { data_type, using, had_set: _spelling } => {
-            let data_type = create::data_type(&format!("column {column}"), data_type)?;
-            Ok(ColumnChange::Type { data_type, using: using.clone().map(Box::new) })
+            let place = format!("column {column}");
+            let (data_type, domain) = create::column_type(planner, &place, data_type)?;
+            Ok(ColumnChange::Type { data_type, domain, using: using.clone().map(Box::new) })
         }
         AlterColumnOperation::AddGenerated {
             generated_as: Some(how @ (GeneratedAs::Always | GeneratedAs::ByDefault)),

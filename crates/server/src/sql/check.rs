@@ -65,7 +65,8 @@ impl NewCheck {
         let name = match &self.name {
             Some(name) if is_taken(table, taken, name) => {
                 let own = schemas::own_name(table.name());
-                let message = format!("constraint {name:?} for relation {own:?} already exists");
+                let kind = if table.domain().is_some() { "domain" } else { "relation" };
+                let message = format!("constraint {name:?} for {kind} {own:?} already exists");
                 return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
             }
             Some(name) => name.clone(),
@@ -106,7 +107,10 @@ fn may_ask_the_zone(expression: &str, table: &TableDefinition, columns: &[u16]) 
 fn made_up_name(table: &TableDefinition, taken: &[CheckConstraint], columns: &[u16]) -> String {
     let own = schemas::own_name(table.name());
     let column = match columns {
-        [number] => table.column_with_number(*number).map(|at| table.columns()[at].name.as_str()),
+        // A domain has none.
+        [number] if table.domain().is_none() => {
+            table.column_with_number(*number).map(|at| table.columns()[at].name.as_str())
+        }
         _ => None,
     };
     made_up::free_name(own, column, "check", |name| !is_taken(table, taken, name))
@@ -144,7 +148,11 @@ pub(crate) fn shown(table: &TableDefinition, check: &CheckConstraint, is_pretty:
 
 /// An expression that a table keeps, as PostgreSQL shows it.
 pub(crate) fn expression_as_shown(table: &TableDefinition, kept: &str, is_pretty: bool) -> String {
-    let Ok(mut expression) = with_names(table, kept, names::shown) else {
+    let write = match table.domain() {
+        Some(_) => |_: &str| Ident::new("VALUE"),
+        None => names::shown,
+    };
+    let Ok(mut expression) = with_names(table, kept, write) else {
         return kept.to_owned();
     };
     if !is_pretty {

@@ -1,9 +1,8 @@
-//! COMMENT ON TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, COLUMN, INDEX and CONSTRAINT.
+//! COMMENT ON TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, TYPE, DOMAIN, COLUMN, INDEX and CONSTRAINT.
 
 use sqlparser::ast::{CommentObject, ObjectName, Statement};
 
-use super::plan;
-use super::{Planner, names, storage};
+use super::{Planner, domain, enum_type, names, plan, storage};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::{schemas, views};
@@ -49,6 +48,13 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         | CommentObject::Sequence
         | CommentObject::View
         | CommentObject::MaterializedView => (planner.lookup().table_named(object_name)?, None),
+        CommentObject::Domain => (domain::named(planner, object_name)?.name().to_owned(), None),
+        CommentObject::Type => {
+            let parts = names::parts(object_name)?;
+            let found = planner.lookup().own_type_named(&parts);
+            let found = found.ok_or_else(|| enum_type::missing(&parts.join(".")))?;
+            (found.name().to_owned(), None)
+        }
         CommentObject::Column => {
             let mut table = object_name.clone();
             let column = names::column(&ObjectName(table.0.split_off(table.0.len() - 1)))?;
@@ -60,6 +66,10 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         }
         other => return Err(SqlError::not_supported(format!("COMMENT ON {other}"), FORMS)),
     };
+    if matches!(object_type, CommentObject::Domain | CommentObject::Type) {
+        let part = Part::Whole;
+        return Ok(DefinitionPlan::Comment(CommentPlan { table, part, text }));
+    }
     let known = plan::table(planner, &table)?;
     let wanted = match object_type {
         CommentObject::Sequence => "sequence",
@@ -90,5 +100,5 @@ pub(super) fn of_constraint(
     Ok(DefinitionPlan::Comment(CommentPlan { part, ..plan }))
 }
 
-const FORMS: &str = "There are COMMENT ON TABLE, VIEW, SEQUENCE and INDEX name, COMMENT ON COLUMN \
-     table.column and COMMENT ON CONSTRAINT name ON table.";
+const FORMS: &str = "There are COMMENT ON TABLE, VIEW, SEQUENCE, TYPE, DOMAIN and INDEX name, COMMENT ON \
+     COLUMN table.column and COMMENT ON CONSTRAINT name ON table or ON DOMAIN name.";

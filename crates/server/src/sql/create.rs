@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use onrush::{ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition};
+use onrush::{
+    ColumnDefinition, ColumnDomain, DataType, KeyStrategy, TableBuilder, TableDefinition,
+};
 use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, Expr, GeneratedAs,
@@ -20,7 +22,7 @@ use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
 use crate::rewrite::has_key_already;
-use crate::{made_up, schemas};
+use crate::{domains, enum_types, made_up, schemas};
 
 /// What `WITH (...)` says.
 #[derive(Default, PartialEq, Eq)]
@@ -315,12 +317,17 @@ pub(super) fn column_of(
 ) -> Result<Column> {
     let name = names::new_column(&column.name)?;
     let identity = KeyStrategy::Identity { start: 1, strict: is_strict };
-    let (data_type, is_serial) = match serial_type(&column.data_type) {
-        Some(data_type) => (data_type, true),
-        None => (data_type(&format!("column {name}"), &column.data_type)?, false),
+    let (data_type, domain, is_serial) = match serial_type(&column.data_type) {
+        Some(data_type) => (data_type, None, true),
+        None => {
+            let place = format!("column {name}");
+            let (data_type, domain) = column_type(planner, &place, &column.data_type)?;
+            (data_type, domain, false)
+        }
     };
     column_options::check(table, &name, &column.options, is_serial)?;
     let mut definition = ColumnDefinition::new(&name, data_type);
+    definition.domain = domain;
     if is_serial {
         definition = definition.not_null().default_key(identity);
     }
@@ -359,12 +366,16 @@ pub(super) fn column_of(
             ColumnOption::Default(value) => {
                 definition.default =
                     super::default::default_of(planner, value, data_type, is_strict)?;
+                definition = definition.with_own_default();
             }
             ColumnOption::Generated {
                 generation_expr: Some(expression),
                 generation_expr_mode: Some(GeneratedExpressionMode::Stored),
                 ..
-            } => generated = Some(NewGenerated::new(&name, expression)),
+            } => {
+                definition = definition.with_own_default();
+                generated = Some(NewGenerated::new(&name, expression));
+            }
             ColumnOption::Generated {
                 generated_as: generated_as @ (GeneratedAs::Always | GeneratedAs::ByDefault),
                 sequence_options,
@@ -372,6 +383,7 @@ pub(super) fn column_of(
                 ..
             } => {
                 let options = sequence_options.as_deref().unwrap_or_default();
+                check_takes_identity(&definition)?;
                 definition = definition.not_null();
                 match sequence::of_identity(options, data_type)? {
                     IdentitySource::Counter { start } => {
@@ -413,6 +425,37 @@ fn serial_type(data_type: &ast::DataType) -> Option<DataType> {
         "bigserial" | "serial8" => Some(DataType::Int64),
         _ => None,
     }
+}
+
+fn check_takes_identity(column: &ColumnDefinition) -> Result<()> {
+    match column.domain {
+        None => Ok(()),
+        Some(_) => {
+            let message = "identity column type must be smallint, integer, or bigint";
+            Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message))
+        }
+    }
+}
+
+/// The type of a column, and the domain that it is of, which gives it its default.
+pub(super) fn column_type(
+    planner: &Planner<'_>,
+    place: &str,
+    written: &ast::DataType,
+) -> Result<(DataType, Option<ColumnDomain>)> {
+    if let ast::DataType::Custom(name, modifiers) = written
+        && modifiers.is_empty()
+        && let Some(own) = planner.lookup().own_type_named(&names::parts(name)?)
+    {
+        return Ok(match enum_types::of_table(&own) {
+            Some(of) => (DataType::Enum(of), None),
+            None => {
+                let data_type = own.definition().columns()[0].data_type;
+                (data_type, Some(domains::of_column(&own, true)))
+            }
+        });
+    }
+    Ok((data_type(place, written)?, None))
 }
 
 /// The type of a column or a cast; `place` says where, for messages.

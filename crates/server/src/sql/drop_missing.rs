@@ -6,8 +6,7 @@ use onrush::DataType;
 use sqlparser::tokenizer::Token;
 
 use super::constraints::{identifier, lower, name};
-use super::enum_type::EnumPlan;
-use super::{Planner, names, no_schema, plan};
+use super::{Planner, domain, names, no_schema, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::DATABASE;
 use crate::execute::plan::DefinitionPlan;
@@ -245,9 +244,12 @@ pub(super) fn plan(planner: &Planner<'_>, drop: &DropMissing) -> Result<Definiti
     let mut missing = Vec::with_capacity(drop.objects.len());
     let mut names = Vec::new();
     for object in &drop.objects {
-        if drop.kind.tag == "DROP TYPE"
-            && let Some(of) = planner.lookup().type_named(&object.parts())
+        if matches!(drop.kind.tag, "DROP TYPE" | "DROP DOMAIN")
+            && let Some(of) = planner.lookup().own_type_named(&object.parts())
         {
+            if drop.kind.tag == "DROP DOMAIN" && of.definition().domain().is_none() {
+                return Err(domain::is_no_domain(&object.parts().join(".")));
+            }
             names.push(of.name().to_owned());
             continue;
         }
@@ -260,7 +262,10 @@ pub(super) fn plan(planner: &Planner<'_>, drop: &DropMissing) -> Result<Definiti
     }
     Ok(match names.is_empty() {
         true => DefinitionPlan::DropNothing { tag: drop.kind.tag, missing },
-        false => DefinitionPlan::Enum(EnumPlan::Drop { names, missing, cascades: drop.cascades }),
+        false => {
+            let (tag, cascades) = (drop.kind.tag, drop.cascades);
+            DefinitionPlan::DropTypes { tag, names, missing, cascades }
+        }
     })
 }
 

@@ -222,6 +222,7 @@ impl Taken {
         if !own.nullable {
             column = column.not_null();
         }
+        column.domain.clone_from(&own.domain);
         let is_identity = is_identity(own);
         match sequence_of(planner, table, at) {
             // An identity that is more than a counter.
@@ -231,11 +232,12 @@ impl Taken {
             }
             Some(_) if own.is_always_generated => {}
             _ if matches!(own.default, DefaultValue::Generated(_)) => {}
+            _ if own.domain.as_ref().is_some_and(|domain| domain.gives_default) => {}
             _ if if is_identity { self.identity } else { self.defaults } => {
                 column.default = own.default.clone();
                 column.is_always_generated = own.is_always_generated;
             }
-            _ => {}
+            _ => column.domain.iter_mut().for_each(|domain| domain.gives_default = true),
         }
         if self.comments
             && let Some(text) = planner.seen.comment(comments::place(table, Some(at)))?

@@ -21,6 +21,7 @@ mod create_as;
 mod cursor;
 mod default;
 mod dialect;
+mod domain;
 mod drop_missing;
 mod enum_type;
 mod explain;
@@ -47,6 +48,7 @@ mod operand;
 mod operator_words;
 mod order_words;
 mod overriding_words;
+mod own_types;
 mod owner;
 mod path;
 pub(crate) mod plan;
@@ -84,7 +86,8 @@ pub(crate) use create::{NewKey, NewTable};
 pub(crate) use create_as::CreateAsPlan;
 pub(crate) use cursor::{DeclarePlan, Scroll};
 pub(crate) use default::as_written as default_as_written;
-pub(crate) use enum_type::{EnumChange, EnumPlan, bad_label, names_number as names_type};
+pub(crate) use domain::{DomainChange, DomainPlan};
+pub(crate) use enum_type::{EnumChange, EnumPlan, bad_label};
 pub(crate) use fetch::{FetchPlan, Movement};
 pub(crate) use foreign_key::ForeignKeyPlan;
 pub(crate) use functions::Function;
@@ -96,6 +99,7 @@ pub(crate) use locking::{LockedRows, LockedTable, LockingPlan, WhenTaken};
 pub(crate) use merge::{Action, MergePlan, MergeRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, key_of};
+pub(crate) use own_types::names_number as names_type;
 pub(crate) use owner::OwnerPlan;
 pub(crate) use path::{DEFAULT_PATH, Lookup, no_schema, schemas_of, written_name};
 pub(crate) use plan::SavepointPlan;
@@ -177,6 +181,8 @@ pub(crate) enum Parsed {
     Refresh(RefreshStatement),
     /// CREATE or ALTER SEQUENCE.
     Sequence(Box<sequence::Statement>),
+    /// CREATE or ALTER DOMAIN.
+    Domain(Box<domain::Statement>),
     /// ALTER DATABASE of this name, with what is SET or RESET.
     AlterDatabase(String, Box<Statement>),
     /// A statement of this name, which has nothing to do here.
@@ -213,7 +219,8 @@ impl Parsed {
             | Parsed::Owner(_)
             | Parsed::DropMissing(_)
             | Parsed::Storage(_)
-            | Parsed::Sequence(_) => return true,
+            | Parsed::Sequence(_)
+            | Parsed::Domain(_) => return true,
             _ => return false,
         };
         matches!(
@@ -288,6 +295,7 @@ impl Parsed {
             Parsed::Sequence(statement) => {
                 sequence::plan(&planner, statement).map(Plan::Definition)
             }
+            Parsed::Domain(statement) => domain::plan(&planner, statement).map(Plan::Definition),
             Parsed::AlterDatabase(name, statement) => {
                 setting::of_database(name, statement).map(Plan::Definition)
             }
@@ -333,6 +341,7 @@ fn read_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Parsed>> {
             Some((_, Mark::ConstraintComment(name))) => Parsed::ConstraintComment(name, statement),
             Some((_, Mark::Nothing(verb))) => Parsed::Nothing(verb),
             Some((_, Mark::Sequence(statement))) => Parsed::Sequence(Box::new(statement)),
+            Some((_, Mark::Domain(statement))) => Parsed::Domain(Box::new(statement)),
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
             Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
             Some((_, Mark::Setting(change))) => Parsed::Setting(change),

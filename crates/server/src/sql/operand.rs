@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use onrush::{DataType, Uuid, Value};
+use onrush::{DataType, Table, Uuid, Value};
 use onrush_query::ColumnType;
 use onrush_query::clock::{now_micros, statement_micros};
 use onrush_query::style::now_as;
@@ -31,22 +31,34 @@ pub(crate) enum Operand {
 }
 
 /// The types of a statement's parameters, as they are found while it is planned.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Parameters {
     /// What the client declared; 0 where it left the type open.
     oids: Vec<u32>,
     is_allowed: bool,
+    /// The domains that the statement casts to.
+    domains: Vec<Table>,
 }
 
 impl Parameters {
     /// For a statement that is prepared, with what the client declared.
     pub(crate) fn declared(oids: Vec<u32>) -> Parameters {
-        Parameters { oids, is_allowed: true }
+        Parameters { oids, is_allowed: true, domains: Vec::new() }
     }
 
     /// For a statement without parameters.
     pub(crate) fn none() -> Parameters {
-        Parameters { oids: Vec::new(), is_allowed: false }
+        Parameters { oids: Vec::new(), is_allowed: false, domains: Vec::new() }
+    }
+
+    /// Notes domains that the statement casts to.
+    pub(super) fn note_domains(&mut self, domains: Vec<Table>) {
+        self.domains.extend(domains);
+    }
+
+    /// The domains that the statement casts to.
+    pub(crate) fn take_domains(&mut self) -> Vec<Table> {
+        std::mem::take(&mut self.domains)
     }
 
     /// The type that the client declared for a parameter.

@@ -1,7 +1,7 @@
 //! To whom things belong, in statements that sqlparser does not read, or not in all forms.
 //!
 //! ```text
-//! ALTER TABLE | VIEW | MATERIALIZED VIEW | SEQUENCE | TYPE | SCHEMA [IF EXISTS] [schema.]name OWNER TO role
+//! ALTER TABLE | VIEW | MATERIALIZED VIEW | SEQUENCE | TYPE | DOMAIN | SCHEMA [IF EXISTS] [schema.]name OWNER TO role
 //! REASSIGN OWNED BY role [, ...] TO role
 //! DROP OWNED BY role [, ...] [CASCADE | RESTRICT]
 //! ```
@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 
 use super::constraints::identifier;
 use super::role::RoleName;
-use super::{Planner, enum_type, no_schema, plan};
+use super::{Planner, domain, enum_type, no_schema, plan};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::{schemas, views};
@@ -63,12 +63,13 @@ impl OwnerPlan {
     }
 }
 
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     ("table", "ALTER TABLE"),
     ("view", "ALTER VIEW"),
     ("materialized view", "ALTER MATERIALIZED VIEW"),
     ("sequence", "ALTER SEQUENCE"),
     ("type", "ALTER TYPE"),
+    ("domain", "ALTER DOMAIN"),
     ("schema", "ALTER SCHEMA"),
 ];
 
@@ -131,11 +132,20 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &OwnerStatement) -> Result<
             }
             OwnerPlan::Schema(name, owner)
         }
-        OwnerStatement::Alter { kind: "type", name: (schema, name), owner, .. } => {
+        OwnerStatement::Alter {
+            kind: kind @ ("type" | "domain"),
+            name: (schema, name),
+            owner,
+            ..
+        } => {
             let parts: Vec<String> = schema.into_iter().chain([name]).collect();
-            let found = planner.lookup().type_named(&parts);
+            let found = planner.lookup().own_type_named(&parts);
             let of = found.ok_or_else(|| enum_type::missing(&parts.join(".")))?;
-            OwnerPlan::Table(of.name().to_owned(), owner, "ALTER TYPE")
+            if kind == "domain" && of.definition().domain().is_none() {
+                return Err(domain::is_no_domain(&parts.join(".")));
+            }
+            let tag = if kind == "domain" { "ALTER DOMAIN" } else { "ALTER TYPE" };
+            OwnerPlan::Table(of.name().to_owned(), owner, tag)
         }
         OwnerStatement::Alter { kind, if_exists, name: (schema, name), owner } => {
             let tag = KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, tag)| tag);

@@ -1,6 +1,6 @@
 //! Which table a name means: schemas in front, and `search_path` where there is none.
 
-use onrush::EnumType;
+use onrush::{EnumType, Table};
 use sqlparser::ast::ObjectName;
 use sqlparser::parser::Parser;
 
@@ -84,15 +84,21 @@ impl<'b> Lookup<'b> {
         self.seen.table(&name).is_ok().then_some(name)
     }
 
-    /// The enumerated type that a text means.
-    pub(crate) fn written_type(&self, text: &str) -> Option<EnumType> {
-        let parts = names::parts(&object_name(text)?).ok()?;
-        self.type_named(&parts)
-    }
-
     /// The enumerated type of a name, behind that of a schema where one is given.
     pub(crate) fn type_named(&self, parts: &[String]) -> Option<EnumType> {
-        let of = |name: &str| self.seen.table(name).ok().as_ref().and_then(enum_types::of_table);
+        enum_types::of_table(&self.own_type_named(parts)?)
+    }
+
+    /// The enumerated type or the domain that a text means.
+    pub(crate) fn written_own_type(&self, text: &str) -> Option<Table> {
+        let parts = names::parts(&object_name(text)?).ok()?;
+        self.own_type_named(&parts)
+    }
+
+    /// The enumerated type or the domain of a name, behind that of a schema where one is given.
+    pub(crate) fn own_type_named(&self, parts: &[String]) -> Option<Table> {
+        let of =
+            |name: &str| self.seen.table(name).ok().filter(|table| table.definition().is_type());
         match parts {
             [own] => self.path.iter().find_map(|schema| of(&schemas::joined(schema, own))),
             [schema, own] => of(&self.in_schema(schema, own).ok()?),

@@ -16,8 +16,8 @@ use super::role::{self, RoleStatement};
 use super::select::OutputColumn;
 use super::{
     Planner, alter, clauses, comment, create, create_as, cursor, enum_type, explain, extension,
-    index, insert, lock, names, prepare, schema, select, sequence, setting, steps, view, with,
-    write,
+    index, insert, lock, names, own_types, prepare, schema, select, sequence, setting, steps, view,
+    with, write,
 };
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{
@@ -84,7 +84,7 @@ pub(crate) fn plan(
     statement: &Statement,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
-    let noted = enum_type::noted(planner, statement)?;
+    let noted = own_types::noted(planner, statement, parameters)?;
     let statement = noted.as_ref().unwrap_or(statement);
     if let Statement::Query(query) = statement
         && steps::has_steps(query)
@@ -285,7 +285,7 @@ pub(super) fn create_in_form(
     form: CreateForm,
     parameters: &mut Parameters,
 ) -> Result<Plan> {
-    let noted = enum_type::noted(planner, statement)?;
+    let noted = own_types::noted(planner, statement, parameters)?;
     let statement = noted.as_ref().unwrap_or(statement);
     clauses::check(planner, statement)?;
     create_relation(planner, statement, form, parameters).map(Plan::Definition)

@@ -13,11 +13,10 @@ use onrush::{Table, ViewDefinition, ViewSource};
 use onrush_query::{Query, Relation, Relations, View as QueryView};
 use sqlparser::ast::{self, Expr, Ident, visit_expressions};
 
-use super::enum_type;
 use super::of_session::check_constants;
 use super::view::stored;
 use super::view::updatable::CHANGED;
-use super::{Planner, names, plan};
+use super::{Planner, names, own_types, plan};
 use crate::catalog;
 use crate::error::{Result, SqlError, state};
 use crate::execute::View;
@@ -164,7 +163,10 @@ impl<'d> Known<'d> {
     /// The query of a view, and what names mean in it.
     fn within(&self, within: Within) -> Result<(ast::Query, Known<'d>)> {
         let mut query = stored::read(&within.view, |number| self.planner.seen.numbered(number))?;
-        enum_type::noted_again(self.planner, &mut query);
+        // It is planned again when they have become others.
+        for domain in own_types::noted_again(self.planner, &mut query)? {
+            self.found.tables.borrow_mut().push(ReadTable { table: domain, is_asked: false });
+        }
         check_constants("a view", &query.to_string())?;
         let known = Known {
             planner: self.planner,

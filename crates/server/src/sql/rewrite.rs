@@ -16,7 +16,7 @@ use super::storage::{self, StorageStatement};
 use super::view::AlterView;
 use super::view::materialized::{self, RefreshStatement};
 use super::{
-    conflict_words, frame_words, like, limit_words, locking_words, merge_words, only_words,
+    conflict_words, domain, frame_words, like, limit_words, locking_words, merge_words, only_words,
     operator_words, order_words, overriding_words, schema_elements, sequence, subscript_words,
     unique_words, user, variadic_words,
 };
@@ -55,6 +55,8 @@ pub(super) enum Mark {
     DropMissing(DropMissing),
     /// CREATE and ALTER SEQUENCE. A word that is read is left.
     Sequence(sequence::Statement),
+    /// CREATE and ALTER DOMAIN. A word that is read is left.
+    Domain(domain::Statement),
 }
 
 /// How many words tell what a statement is.
@@ -109,7 +111,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         free_names(&mut tokens[start..end]);
         let read = match read_by_words(&words_of(tokens, &(start..end))) {
             Some(mark) => Some(mark),
-            None => sequence::read(&tokens[start..end]).transpose()?.map(Mark::Sequence),
+            None => match domain::read(&tokens[start..end]) {
+                Some(domain) => Some(Mark::Domain(domain?)),
+                None => sequence::read(&tokens[start..end]).transpose()?.map(Mark::Sequence),
+            },
         };
         let mark = match read {
             Some(mark) => {
@@ -193,11 +198,12 @@ fn rewrite_one(
             let domain = tokens[leading[4] + 1..statement.end]
                 .iter()
                 .find(|token| !matches!(token.token, Token::Whitespace(_)));
-            if domain.is_some_and(|token| word(token) == "domain") {
-                tokens.drain(leading[2]..=leading[4]);
-                return None;
-            }
+            let is_of_domain = domain.is_some_and(|token| word(token) == "domain");
             let name = constraints::identifier(&tokens[leading[3]].token)?;
+            if is_of_domain {
+                tokens.drain(leading[2]..=leading[4]);
+                return Some(Mark::ConstraintComment(name));
+            }
             tokens[leading[2]].token = Token::make_keyword("TABLE");
             tokens.drain(leading[3]..=leading[4]);
             Some(Mark::ConstraintComment(name))

@@ -15,6 +15,11 @@ const SHOP: &str = "
     CREATE SCHEMA depot;
     CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad');
     CREATE SEQUENCE depot.\"Ticket\" START 5 INCREMENT 3;
+    CREATE DOMAIN depot.price AS numeric(10, 2) DEFAULT 1 CONSTRAINT from_zero CHECK (VALUE >= 0) NOT NULL;
+    CREATE DOMAIN a_gift AS depot.price CHECK (VALUE < 100) CHECK (VALUE <> 50);
+    CREATE DOMAIN a_code AS varchar(5) DEFAULT 'it''s';
+    ALTER DOMAIN a_code ADD CONSTRAINT lower_case CHECK (VALUE = lower(VALUE)) NOT VALID;
+    CREATE DOMAIN numbered AS int DEFAULT nextval('depot.\"Ticket\"');
     CREATE TABLE sales (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shop int NOT NULL, total numeric, tax numeric(10, 2),
         gross numeric GENERATED ALWAYS AS (total + tax) STORED, day date, token uuid, packed bytea
@@ -29,6 +34,7 @@ const SHOP: &str = "
         id int PRIMARY KEY, code char(5) DEFAULT 'ab', since timestamptz(3) DEFAULT '2020-01-01 00:00+02',
         clock timetz(2) DEFAULT '10:00+02', exact numeric(5, 2) DEFAULT 1.5, name varchar(4) DEFAULT 'it''s'
     );
+    CREATE TABLE depot.gifts (id int PRIMARY KEY, gift a_gift, cost depot.price DEFAULT 7, code a_code, number numbered);
     CREATE INDEX ON depot.defaults (id) WHERE code = 'ab';
     ALTER TABLE sales ADD CONSTRAINT of_shop FOREIGN KEY (shop) REFERENCES \"Shops\" ON DELETE CASCADE;
     CREATE INDEX ON sales (shop, day DESC);
@@ -38,6 +44,8 @@ const SHOP: &str = "
     CREATE VIEW \"A view of a view\" AS SELECT name, gross FROM a_view WHERE gross IS NOT NULL;
     CREATE VIEW a_count AS SELECT mood, count(*) AS number FROM \"Shops\" GROUP BY mood;
     CREATE MATERIALIZED VIEW depot.sums AS SELECT shop, sum(total) AS total FROM sales GROUP BY shop;
+    COMMENT ON DOMAIN depot.price IS 'what it costs';
+    COMMENT ON CONSTRAINT from_zero ON DOMAIN depot.price IS 'not below';
     COMMENT ON TABLE sales IS 'what was sold';
     COMMENT ON COLUMN \"Shops\".name IS 'its ''name''';
     GRANT SELECT ON sales TO PUBLIC;
@@ -56,6 +64,8 @@ const ROWS: &[&str] = &[
     "SELECT * FROM a_view ORDER BY id",
     "SELECT * FROM a_count ORDER BY mood",
     "INSERT INTO depot.defaults (id) VALUES (1) RETURNING *",
+    "INSERT INTO depot.gifts (id, gift) VALUES (1, 2) RETURNING *",
+    "SELECT obj_description(oid, 'pg_type') FROM pg_type WHERE typname = 'price'",
     "SELECT * FROM \"A view of a view\" ORDER BY 1, 2",
     "SELECT * FROM depot.sums ORDER BY shop",
     // Of an identity numbers may be left out, none comes twice.

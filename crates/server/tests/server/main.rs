@@ -21,6 +21,7 @@ mod connections_have_bounded_memory;
 mod definitions_go_with_their_transaction;
 mod definitions_match_a_model;
 mod definitions_survive_crashes;
+mod domains_hold_for_all_columns_of_them;
 mod dumps_go_both_ways;
 mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;

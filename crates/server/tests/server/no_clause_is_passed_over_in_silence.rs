@@ -26,7 +26,7 @@ const BEHIND_A_TABLE: [(&str, &str); 3] = [
 ];
 
 /// Whole statements, and what the refusal names.
-const REFUSED: [(&str, &str); 75] = [
+const REFUSED: [(&str, &str); 77] = [
     // Rows that are changed.
     ("UPDATE t SET a = 1 WHERE id = 1 LIMIT 1", "LIMIT"),
     ("DELETE FROM t WHERE id = 1 LIMIT 1", "LIMIT"),
@@ -110,6 +110,8 @@ const REFUSED: [(&str, &str); 75] = [
     ("CREATE VIEW v AS SELECT id FROM t WHERE id > 1 WITH CHECK OPTION", "CHECK OPTION"),
     ("CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t", "option"),
     ("CREATE RECURSIVE VIEW v (a) AS SELECT 1", "RECURSIVE"),
+    ("CREATE DOMAIN d AS int DEFAULT identity()", "identity"),
+    ("CREATE DOMAIN d AS int CHECK (VALUE > 0) NOT ENFORCED", "ENFORCED"),
     ("CREATE VIEW v AS SELECT id FROM t FOR UPDATE", "FOR UPDATE"),
     // Sessions.
     ("COMMIT AND CHAIN", "CHAIN"),

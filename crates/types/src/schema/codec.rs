@@ -8,7 +8,7 @@
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
 //!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
 //!          labels; 12 with a view that keeps rows; 13 with a table of long values; 14 with an index that is
-//!          being built
+//!          being built; 15 with domains
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -26,9 +26,9 @@
 //!          labels
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 14 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 15 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 to 14 only, computed of other columns
+//!          formats 9 to 15 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -37,10 +37,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 14: 1, the rows are not logged; formats 3 to 14 only: 0, they are
-//! u8       formats 4 to 14 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 15: 1, the rows are not logged; formats 3 to 15 only: 0, they are
+//! u8       formats 4 to 15 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 14 where they say so, a table that was altered:
+//! format 3, and formats 4 to 15 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -53,31 +53,31 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 14 only:
+//! formats 4 to 15 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 14 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 15 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 14 only:
+//! formats 6 to 15 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          formats 10 to 14 plus 4: the number is that of an expression of the index
+//!          formats 10 to 15 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   formats 10 to 14 only:
+//!   formats 10 to 15 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
-//!   u8     format 14 only: 1 it is being built, 0 it is whole
+//!   u8     formats 14 and 15 only: 1 it is being built, 0 it is whole
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 14 only:
+//! formats 7 to 15 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -95,10 +95,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 to 14 only:
+//! formats 9 to 15 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 to 14 where they say so, a view:
+//! format 8, and formats 9 to 15 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -108,15 +108,31 @@
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //!
-//! formats 11 to 14 only:
+//! formats 11 to 15 only:
 //! name     the primary key, or empty
 //! u8       1 the table is a type of labels, 0 it is not; then only: its labels
 //!
-//! format 12, and formats 13 and 14 of a view:
+//! format 12, and formats 13 to 15 of a view:
 //! u8       the rows that the view keeps: 1 those of its query, 2 they are missing
 //!
-//! formats 13 and 14 only:
-//! u32      number of the table of long values; in format 14 0 where there is none
+//! formats 13 to 15 only:
+//! u32      number of the table of long values; in formats 14 and 15 0 where there is none
+//!
+//! format 15 only:
+//! u8       1 the table is a domain, 0 it is not; then only: u16 number of its checks that older values need not meet,
+//!          then for each its name
+//! u16      number of columns that are of a domain, then for each:
+//!   u16    its number
+//!   u32    number of the domain
+//!   name   the domain
+//!   u8     1 the column's default is the domain's, 0 its own
+//! u16      number of rules, then for each:
+//!   u16    number of the column
+//!   u8     1 the rows that were there before it meet it, 0 nobody has looked
+//!   u8     0 the value is not NULL; 1 a check follows:
+//!   name   the constraint
+//!   name   the expression
+//!   u16    length of its form, and that many bytes; 0 where there is none
 //!
 //! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
@@ -124,7 +140,9 @@
 //! A format is written only where it says more than the one before does.
 
 mod checks;
+mod data_types;
 mod defaults;
+mod domains;
 mod foreign_keys;
 mod histories;
 mod indexes;
@@ -137,9 +155,9 @@ use std::sync::Arc;
 
 use super::{ColumnDefinition, DefaultValue, IndexDefinition, TableDefinition};
 use crate::expression::TypedExpression;
-use crate::rounding;
 use crate::row::field;
-use crate::{DataType, EnumType, TypeError, Value};
+use crate::{TypeError, Value};
+use data_types::{push_type, read_type};
 
 const MAGIC: &[u8; 4] = b"ORTD";
 const FORMAT: u8 = 1;
@@ -156,6 +174,7 @@ const FORMAT_WITH_NAMES: u8 = 11;
 const FORMAT_WITH_KEPT_ROWS: u8 = 12;
 const FORMAT_WITH_LONG_VALUES: u8 = 13;
 const FORMAT_WITH_BUILDING: u8 = 14;
+const FORMAT_WITH_DOMAINS: u8 = 15;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -165,6 +184,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if domains::has_some(self) => FORMAT_WITH_DOMAINS,
             _ if self.indexes().iter().any(|index| index.is_building) => FORMAT_WITH_BUILDING,
             _ if self.long_values().is_some() => FORMAT_WITH_LONG_VALUES,
             _ if self.materialized_view().is_some() => FORMAT_WITH_KEPT_ROWS,
@@ -230,6 +250,9 @@ impl TableDefinition {
         }
         if format >= FORMAT_WITH_LONG_VALUES {
             out.extend_from_slice(&self.long_values().unwrap_or(0).to_le_bytes());
+        }
+        if format >= FORMAT_WITH_DOMAINS {
+            domains::push(self, &mut out);
         }
         out
     }
@@ -300,65 +323,6 @@ fn push_form(form: Option<&TypedExpression>, out: &mut Vec<u8>) {
     push_short(&form.map_or_else(Vec::new, TypedExpression::to_bytes), out);
 }
 
-fn push_type(data_type: DataType, out: &mut Vec<u8>) {
-    match data_type {
-        DataType::Boolean => out.push(1),
-        DataType::Int16 => out.push(2),
-        DataType::Int32 => out.push(3),
-        DataType::Int64 => out.push(4),
-        DataType::Float32 => out.push(5),
-        DataType::Float64 => out.push(6),
-        DataType::Decimal { precision, scale } => out.extend_from_slice(&[7, precision, scale]),
-        DataType::Char(length) => {
-            out.push(8);
-            out.extend_from_slice(&length.to_le_bytes());
-        }
-        DataType::Varchar(length) => match u16::try_from(length) {
-            Ok(length) => {
-                out.push(9);
-                out.extend_from_slice(&length.to_le_bytes());
-            }
-            Err(_) => {
-                out.push(28);
-                out.extend_from_slice(&length.to_le_bytes());
-            }
-        },
-        DataType::Text => out.push(10),
-        DataType::Bytes => out.push(11),
-        DataType::Uuid => out.push(12),
-        DataType::Date => out.push(13),
-        DataType::Time => out.push(14),
-        DataType::Timestamp => out.push(15),
-        DataType::TimestampTz => out.push(16),
-        DataType::Json => out.push(17),
-        DataType::Jsonb => out.push(18),
-        DataType::Interval => out.push(19),
-        DataType::Name => out.push(21),
-        DataType::Oid => out.push(22),
-        DataType::TimeTz => out.push(23),
-        DataType::Rounded(clock, digits) => {
-            out.push(20);
-            rounding::push(clock, digits, out);
-        }
-        DataType::Enum(of) => {
-            out.push(26);
-            out.extend_from_slice(&of.id().to_le_bytes());
-            push_short(of.name().as_bytes(), out);
-            labels::push(of.labels(), out);
-        }
-        DataType::Array(element) => {
-            out.push(27);
-            push_type(*element, out);
-        }
-        DataType::Numeric(None) => out.push(24),
-        DataType::Numeric(Some((precision, scale))) => {
-            out.push(25);
-            out.extend_from_slice(&precision.to_le_bytes());
-            out.extend_from_slice(&scale.to_le_bytes());
-        }
-    }
-}
-
 struct Input<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -414,7 +378,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_BUILDING).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_DOMAINS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -484,8 +448,12 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
     }
     let long_values = match format {
         FORMAT_WITH_LONG_VALUES => Some(input.u32()?),
-        FORMAT_WITH_BUILDING => Some(input.u32()?).filter(|table| *table != 0),
+        FORMAT_WITH_BUILDING.. => Some(input.u32()?).filter(|table| *table != 0),
         _ => None,
+    };
+    let (domain, rules) = match format {
+        FORMAT_WITH_DOMAINS.. => domains::read(input, &mut columns, history.as_deref())?,
+        _ => (None, Vec::new()),
     };
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
@@ -510,6 +478,8 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         sequence,
         view,
         labels: enumeration,
+        domain,
+        rules,
         history,
     })
 }
@@ -519,57 +489,7 @@ fn read_column(input: &mut Input<'_>) -> Result<ColumnDefinition, &'static str> 
     let data_type = read_type(input)?;
     let nullable = input.flag()?;
     let (default, is_always_generated) = defaults::read_default(data_type, input)?;
-    Ok(ColumnDefinition { name, data_type, nullable, default, is_always_generated })
-}
-
-fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
-    match input.u8()? {
-        27 => {
-            let tag = input.u8()?;
-            let element = read_element(tag, input)?;
-            element.array().ok_or("an array is of elements that it cannot have")
-        }
-        tag => read_element(tag, input),
-    }
-}
-
-/// A type that is no array, behind its tag.
-fn read_element(tag: u8, input: &mut Input<'_>) -> Result<DataType, &'static str> {
-    let data_type = match tag {
-        1 => DataType::Boolean,
-        2 => DataType::Int16,
-        3 => DataType::Int32,
-        4 => DataType::Int64,
-        5 => DataType::Float32,
-        6 => DataType::Float64,
-        7 => DataType::Decimal { precision: input.u8()?, scale: input.u8()? },
-        8 => DataType::Char(input.u16()?),
-        9 => DataType::Varchar(input.u16()?.into()),
-        28 => DataType::Varchar(input.u32()?),
-        10 => DataType::Text,
-        11 => DataType::Bytes,
-        12 => DataType::Uuid,
-        13 => DataType::Date,
-        14 => DataType::Time,
-        15 => DataType::Timestamp,
-        16 => DataType::TimestampTz,
-        17 => DataType::Json,
-        18 => DataType::Jsonb,
-        19 => DataType::Interval,
-        21 => DataType::Name,
-        22 => DataType::Oid,
-        23 => DataType::TimeTz,
-        20 => rounding::read_type(input.u8()?, input.u8()?, || input.u8())?,
-        24 => DataType::Numeric(None),
-        25 => DataType::Numeric(Some((input.u16()?, input.u16()?.cast_signed()))),
-        26 => {
-            let (id, name) = (input.u32()?, input.name()?);
-            DataType::Enum(EnumType::new(id, &name, &labels::read(input)?))
-        }
-        _ => return Err("a type is not known"),
-    };
-    // Before the constant default, whose reader relies on a sound type.
-    data_type.fault().map_or(Ok(data_type), Err)
+    Ok(ColumnDefinition { name, data_type, nullable, default, is_always_generated, domain: None })
 }
 
 /// The form of an expression; none where its length is 0.

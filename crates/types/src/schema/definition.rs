@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::RowExpression;
+use super::domain::{DomainDefinition, DomainRule};
 use super::foreign_key::ForeignKey;
 use super::history::History;
 use super::index::{EntriesOf, IndexDefinition};
@@ -49,6 +50,10 @@ pub struct TableDefinition {
     pub(super) view: Option<ViewDefinition>,
     /// Of a table that is a type of labels.
     pub(super) labels: Option<EnumLabels>,
+    /// Of a table that is a domain.
+    pub(super) domain: Option<DomainDefinition>,
+    /// The conditions of the domains that columns are of, in the order in which they are looked at.
+    pub(super) rules: Vec<DomainRule>,
     /// None for a table that was never altered.
     pub(super) history: Option<Arc<History>>,
 }
@@ -68,6 +73,7 @@ pub struct TableBuilder {
     pub(super) sequence: Option<SequenceDefinition>,
     pub(super) view: Option<ViewDefinition>,
     pub(super) labels: Option<EnumLabels>,
+    pub(super) domain: Option<DomainDefinition>,
 }
 
 impl TableDefinition {
@@ -86,6 +92,7 @@ impl TableDefinition {
             sequence: None,
             view: None,
             labels: None,
+            domain: None,
         }
     }
 
@@ -221,6 +228,7 @@ impl TableDefinition {
         self.check_foreign_keys()?;
         self.check_sequence()?;
         self.check_view()?;
+        self.check_domains()?;
         // Compiling lays out the row of defaults, which checks the sizes.
         Schema::new(Arc::new(self.clone()))?;
         Ok(self)
@@ -365,6 +373,7 @@ impl TableBuilder {
             sequence,
             view,
             labels,
+            domain,
             ..
         } = self;
         let mut table = TableDefinition {
@@ -383,6 +392,8 @@ impl TableBuilder {
             sequence,
             view,
             labels,
+            domain,
+            rules: Vec::new(),
             history: None,
         };
         for (name, condition) in &conditions {

@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    COLUMNS_MAX, CheckConstraint, ColumnDefinition, DefaultValue, Schema, SequenceDefinition,
-    TableDefinition, ViewDefinition,
+    COLUMNS_MAX, CheckConstraint, ColumnDefinition, ColumnDomain, DefaultValue, DomainDefinition,
+    DomainRule, Schema, SequenceDefinition, TableDefinition, ViewDefinition,
 };
 use crate::{DataType, EnumLabels, EnumType, TypeError, Value};
 
@@ -105,6 +105,18 @@ pub enum TableChange {
     SetLabels(EnumLabels),
     /// Columns of a type of labels have others, as that has: all that there were, maybe by other names.
     SetLabelsOfColumns(EnumType),
+    /// The table, which is a domain, is another one.
+    SetDomain(DomainDefinition),
+    /// A column is of another domain, or of none, and these are its rules. The rows that there are must meet those
+    /// that are new, but for those that are not validated.
+    SetDomainOfColumn {
+        /// Its name.
+        name: String,
+        /// The domain, of the column's type.
+        domain: Option<ColumnDomain>,
+        /// What it has of rules from now on.
+        rules: Vec<DomainRule>,
+    },
     /// The table has another name.
     Rename {
         /// The new name.
@@ -198,6 +210,7 @@ impl TableDefinition {
                 let Since { number, version, .. } = history.columns.remove(index);
                 let versions = (version, altered.version);
                 altered.checks.retain(|check| !check.columns.contains(&number));
+                altered.rules.retain(|rule| rule.column != number);
                 altered.indexes.retain(|index| !index.has_column(number));
                 altered.foreign_keys.retain(|key| !key.columns.contains(&number));
                 history.drop_column(Dropped { number, column, versions });
@@ -228,16 +241,30 @@ impl TableDefinition {
             TableChange::AddCheck(check) => altered.checks.push(check.clone()),
             TableChange::DropCheck { name } => {
                 altered.checks.remove(self.check_index(name)?);
+                altered
+                    .domain
+                    .iter_mut()
+                    .for_each(|domain| domain.unvalidated.retain(|it| it != name));
             }
             TableChange::RenameCheck { from, to } => {
                 let index = self.check_index(from)?;
                 altered.checks[index].name.clone_from(to);
+                let unvalidated = altered.domain.iter_mut().flat_map(|it| &mut it.unvalidated);
+                unvalidated.filter(|it| *it == from).for_each(|it| it.clone_from(to));
             }
             TableChange::RenameKey { to } => altered.key_name = Some(to.clone()),
             TableChange::SetSequence(sequence) => altered.sequence = Some(sequence.clone()),
             TableChange::SetView(view) => altered.view = Some(view.clone()),
             TableChange::SetLabels(labels) => altered.labels = Some(labels.clone()),
             TableChange::SetLabelsOfColumns(of) => altered.set_labels(*of, &mut history),
+            TableChange::SetDomain(domain) => altered.domain = Some(domain.clone()),
+            TableChange::SetDomainOfColumn { name, domain, rules } => {
+                let index = self.column_index(name)?;
+                let number = history.columns[index].number;
+                altered.columns[index].domain.clone_from(domain);
+                altered.rules.retain(|rule| rule.column != number);
+                altered.rules.extend(rules.iter().cloned());
+            }
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
         altered.history = Some(Arc::new(history));
@@ -352,6 +379,8 @@ impl TableDefinition {
             sequence: self.sequence.clone(),
             view: self.view.clone(),
             labels: self.labels.clone(),
+            domain: self.domain.clone(),
+            rules: Vec::new(),
             history: None,
         };
         Some((definition, sources))
@@ -392,7 +421,9 @@ impl History {
         History { first_version, columns, dropped: Vec::new() }
     }
 
-    fn drop_column(&mut self, dropped: Dropped) {
+    fn drop_column(&mut self, mut dropped: Dropped) {
+        // Nobody writes to it any more.
+        dropped.column.domain = None;
         self.dropped.push(dropped);
         self.dropped.sort_by_key(|dropped| (dropped.number, dropped.versions));
     }

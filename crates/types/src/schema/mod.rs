@@ -8,6 +8,7 @@ pub mod codec;
 mod compiled;
 mod default;
 mod definition;
+mod domain;
 mod foreign_key;
 mod generated;
 mod history;
@@ -24,6 +25,7 @@ pub(crate) use compiled::{
 };
 pub use default::ComputedDefault;
 pub use definition::{COLUMNS_MAX, NAME_BYTES_MAX, ROW_ID, TableBuilder, TableDefinition};
+pub use domain::{ColumnDomain, DOMAIN_VALUE, DomainDefinition, DomainRule};
 pub use foreign_key::{
     Deferral, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, ReferencedKey, ReferentialAction,
 };
@@ -78,6 +80,8 @@ pub struct ColumnDefinition {
     pub default: DefaultValue,
     /// Whether SQL statements must leave the value to be made: `GENERATED ALWAYS`.
     pub is_always_generated: bool,
+    /// The domain that it is of.
+    pub domain: Option<ColumnDomain>,
 }
 
 impl ColumnDefinition {
@@ -89,12 +93,25 @@ impl ColumnDefinition {
             nullable: true,
             default: DefaultValue::None,
             is_always_generated: false,
+            domain: None,
         }
     }
 
     /// NULL is not allowed.
     pub fn not_null(mut self) -> ColumnDefinition {
         self.nullable = false;
+        self
+    }
+
+    /// The column is of a domain, whose type it has.
+    pub fn of_domain(mut self, domain: ColumnDomain) -> ColumnDefinition {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// The column has a default of its own, if it is of a domain that has one.
+    pub fn with_own_default(mut self) -> ColumnDefinition {
+        self.domain.iter_mut().for_each(|domain| domain.gives_default = false);
         self
     }
 

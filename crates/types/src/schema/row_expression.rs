@@ -91,7 +91,7 @@ impl RowExpression {
 }
 
 /// SQL with other numbers of columns; what is quoted stays.
-fn renumbered(expression: &str, number: impl Fn(u16) -> Option<u16>) -> Option<String> {
+pub(super) fn renumbered(expression: &str, number: impl Fn(u16) -> Option<u16>) -> Option<String> {
     let mut written = String::with_capacity(expression.len());
     let mut rest = expression.chars().peekable();
     let mut quote = None;

@@ -110,9 +110,9 @@ impl TableDefinition {
         self.view.as_ref()
     }
 
-    /// Whether it has rows, which neither sequences nor types of labels have, nor views but materialized ones.
+    /// Whether it has rows, which neither sequences nor types have, nor views but materialized ones.
     pub fn is_table(&self) -> bool {
-        self.view().is_none() && self.sequence().is_none() && self.labels().is_none()
+        self.view().is_none() && self.sequence().is_none() && !self.is_type()
     }
 
     pub(super) fn check_view(&self) -> Result<(), TypeError> {

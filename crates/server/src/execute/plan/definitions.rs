@@ -8,8 +8,8 @@ use super::super::{Answer, Backend};
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, EnumPlan, IndexPlan, LockPlan, NewTable,
-    OwnerPlan, Parsed, QueryPlan, RefreshPlan, RoleStatement, SchemaPlan, SequencePlan,
+    AlterPlan, Bound, CommentPlan, CreateAsPlan, DomainPlan, EnumPlan, IndexPlan, LockPlan,
+    NewTable, OwnerPlan, Parsed, QueryPlan, RefreshPlan, RoleStatement, SchemaPlan, SequencePlan,
     SettingChange, StoragePlan, ViewPlan,
 };
 
@@ -57,6 +57,15 @@ pub(crate) enum DefinitionPlan {
     Sequence(SequencePlan),
     View(ViewPlan),
     Enum(EnumPlan),
+    Domain(DomainPlan),
+    /// Enumerated types and domains.
+    DropTypes {
+        tag: &'static str,
+        names: Vec<String>,
+        /// Those that are not there, where they need not be.
+        missing: Vec<SqlError>,
+        cascades: bool,
+    },
     Roles(RoleStatement),
     Owner(OwnerPlan),
     /// How things are stored: indexes are built anew, or there is nothing to do.
@@ -94,6 +103,8 @@ impl DefinitionPlan {
             DefinitionPlan::Sequence(plan) => plan.tag(),
             DefinitionPlan::View(plan) => plan.tag(),
             DefinitionPlan::Enum(plan) => plan.tag(),
+            DefinitionPlan::Domain(plan) => plan.tag(),
+            DefinitionPlan::DropTypes { tag, .. } => tag,
             DefinitionPlan::Roles(statement) => statement.tag(),
             DefinitionPlan::Owner(plan) => plan.tag(),
             DefinitionPlan::Storage(plan) => plan.tag,
@@ -151,6 +162,10 @@ impl DefinitionPlan {
             DefinitionPlan::Sequence(plan) => backend.change_sequences(plan),
             DefinitionPlan::View(plan) => backend.change_views(plan),
             DefinitionPlan::Enum(plan) => backend.change_enums(plan),
+            DefinitionPlan::Domain(plan) => backend.change_domains(plan),
+            DefinitionPlan::DropTypes { tag: _, names, missing, cascades } => {
+                backend.drop_types(names, missing, *cascades)
+            }
             DefinitionPlan::Roles(statement) => backend.change_roles(statement),
             DefinitionPlan::Owner(plan) => backend.change_owners(plan),
             DefinitionPlan::Storage(plan) => backend.change_storage(plan),

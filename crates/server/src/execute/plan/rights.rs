@@ -8,8 +8,8 @@ use crate::access::Right;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 use crate::sql::{
-    AlterPlan, Change, EnumPlan, ForeignKeyPlan, PlannedChange, RoleStatement, SchemaPlan,
-    SequencePlan, ViewPlan,
+    AlterPlan, Change, DomainChange, DomainPlan, EnumPlan, ForeignKeyPlan, PlannedChange,
+    RoleStatement, SchemaPlan, SequencePlan, ViewPlan,
 };
 
 impl DefinitionPlan {
@@ -40,7 +40,7 @@ impl DefinitionPlan {
             DefinitionPlan::DropTables { names, .. }
             | DefinitionPlan::View(ViewPlan::Drop { names, .. })
             | DefinitionPlan::Sequence(SequencePlan::Drop { names, .. })
-            | DefinitionPlan::Enum(EnumPlan::Drop { names, .. }) => may_drop(names),
+            | DefinitionPlan::DropTypes { names, .. } => may_drop(names),
             DefinitionPlan::View(ViewPlan::Create(view)) => match backend.seen.table(&view.name) {
                 Ok(_) if view.or_replace => owns(&view.name),
                 _ => backend.check_may_create(&view.name),
@@ -49,6 +49,16 @@ impl DefinitionPlan {
             | DefinitionPlan::Enum(EnumPlan::Create { name, .. }) => backend.check_may_create(name),
             DefinitionPlan::Sequence(SequencePlan::Alter { name, .. })
             | DefinitionPlan::Enum(EnumPlan::Alter { name, .. }) => owns(name),
+            DefinitionPlan::Domain(DomainPlan::Create(domain)) => {
+                backend.check_may_create(domain.name())
+            }
+            DefinitionPlan::Domain(DomainPlan::Alter { name, change }) => {
+                owns(name)?;
+                match change {
+                    DomainChange::Rename(to) => backend.check_may_create(to),
+                    _ => Ok(()),
+                }
+            }
             DefinitionPlan::CreateIndex { table, .. } => owns(table),
             DefinitionPlan::RenameIndex { index, .. } => backend.check_owns_index(index),
             DefinitionPlan::DropIndexes { names, .. } => {

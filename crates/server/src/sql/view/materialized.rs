@@ -21,7 +21,7 @@ use crate::sql::constraints::{lower, name};
 use crate::sql::create::{self, Kind, built};
 use crate::sql::create_as::{CreateAsPlan, columns_of};
 use crate::sql::operand::Parameters;
-use crate::sql::{Planner, QueryPlan, enum_type, names, plan};
+use crate::sql::{Planner, QueryPlan, names, own_types, plan};
 use crate::{schemas, views};
 
 /// A REFRESH, as it is written.
@@ -80,7 +80,7 @@ pub(super) fn create(
     // A REFRESH is to find what it needs; who makes the view needs the right to read it.
     QueryPlan::of_view(planner, &view)?;
     let mut query = (**query).clone();
-    enum_type::note_names(planner, &mut query);
+    own_types::note_names(planner, &mut query)?;
     let query = QueryPlan::new(planner, query, parameters)?;
     let given: Vec<String> =
         columns.iter().map(|column| names::own_column(&column.name)).collect::<Result<_>>()?;

@@ -13,8 +13,7 @@ use crate::catalog;
 use crate::error::Result;
 use crate::schemas;
 use crate::seen::Seen;
-use crate::sql::enum_type;
-use crate::sql::names;
+use crate::sql::{names, own_types};
 
 /// The query of a view, as `pg_get_viewdef` shows it. `is_visible` tells whether a table is what its name alone means.
 pub(crate) fn shown(
@@ -40,7 +39,7 @@ pub(crate) fn shown(
             false => format!("{}.{}", catalog::quoted(schema), catalog::quoted(own)),
         })
     };
-    enum_type::named_again(&type_name, &mut query);
+    own_types::named_again(&type_name, &mut query)?;
     let mut writer = Writer { seen, sources: &kept.sources, is_visible };
     let _: ControlFlow<()> = query.visit(&mut writer);
     Ok(format!(" {};", laid_out(&query)))

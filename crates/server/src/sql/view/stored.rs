@@ -21,9 +21,8 @@ use sqlparser::ast::{
 
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
-use crate::sql::enum_type;
 use crate::sql::relations::{Known, is_of_system};
-use crate::sql::{Parsed, Planner, names, plan};
+use crate::sql::{Parsed, Planner, names, own_types, plan};
 
 /// In front of the place of a table among the sources.
 const NUMBERED: &str = "onrush.";
@@ -111,7 +110,7 @@ pub(super) fn stored(planner: &Planner<'_>, written: &Query) -> Result<Stored> {
     let known = Known::new(planner, &[]);
     let names = tokio::task::block_in_place(|| planner.queries.resolve(written, &known))?;
     let mut query = written.clone();
-    enum_type::numbered(planner, &mut query);
+    own_types::numbered(planner, &mut query)?;
     let mut writer = Writer { planner, names: &names, sources: Vec::new() };
     if let ControlFlow::Break(error) = query.visit(&mut writer) {
         return Err(error);
