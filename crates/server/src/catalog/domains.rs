@@ -91,6 +91,11 @@ pub(super) fn value(domain: &Table) -> &ColumnDefinition {
     &domain.definition().columns()[0]
 }
 
+/// Whether a domain itself, whatever it is over, refuses NULL.
+pub(super) fn refuses_null(domain: &Table) -> bool {
+    !value(domain).nullable
+}
+
 /// The domain that a domain is over; none if that is another type.
 pub(super) fn over(seen: &Seen, domain: &Table) -> Option<Table> {
     seen.numbered(value(domain).domain.as_ref()?.number)

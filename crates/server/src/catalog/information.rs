@@ -263,14 +263,14 @@ fn columns(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
         let column_type = views::column_type(definition, position);
         let is_key = definition.primary_key().contains(&position);
         let generated = names::generated_as(definition, position);
+        let domain = column.domain.as_ref().and_then(|of| seen.numbered(of.number));
         let mut row = place(table, statement);
         row.extend([
             column.name.clone().into(),
             number(i32::try_from(at + 1).unwrap_or(i32::MAX)),
             names::default_of(&naming, column).map_or(Value::Null, Value::from),
-            word(column.nullable && !is_key),
+            word(column.nullable && !is_key && !domain.as_ref().is_some_and(domains::refuses_null)),
         ]);
-        let domain = column.domain.as_ref().and_then(|of| seen.numbered(of.number));
         let over = domain.as_ref().and_then(|domain| domains::over(seen, domain));
         row.extend(over.as_ref().map_or_else(|| type_columns(column_type), |_| of_user()));
         row.extend([

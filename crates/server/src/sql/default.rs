@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use onrush::expression::{PreparedDefault, TypedExpression};
 use onrush::{ComputedDefault, DataType, DefaultValue, KeyStrategy};
+use onrush_query::TO_DOMAIN;
 use onrush_types::CHECK_BYTES_MAX;
 use sqlparser::ast::{Expr, Value as Literal};
 use sqlparser::parser::Parser;
@@ -95,6 +96,12 @@ fn computed(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<
 fn per_row(planner: &Planner<'_>, value: &Expr, data_type: DataType) -> Result<DefaultValue> {
     let written = value.to_string();
     check_constants("a default", &written)?;
+    if written.contains(TO_DOMAIN) {
+        return Err(SqlError::not_supported(
+            "a cast to a domain in a default that is computed for each row",
+            "Cast to the type that the domain is over.",
+        ));
+    }
     if written.len() > CHECK_BYTES_MAX {
         let message = format!("a default of more than {CHECK_BYTES_MAX} bytes");
         return Err(SqlError::new(state::LIMIT_EXCEEDED, message));

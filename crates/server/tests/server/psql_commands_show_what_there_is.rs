@@ -247,6 +247,20 @@ fn databases_roles_and_privileges_are_listed() {
     }
 }
 
+#[test]
+fn domains_are_listed() {
+    let world = World::new();
+    let create = "CREATE DOMAIN price AS numeric(10,2) NOT NULL DEFAULT 1 CHECK (VALUE <> 0.5)";
+    let Some(_) = psql(&world, &[create, "CREATE TABLE goods (costs price)"]) else { return };
+    assert_eq!(
+        psql(&world, &["\\dD"]).unwrap(),
+        "List of domains\nSchema|Name|Type|Collation|Nullable|Default|Check\n\
+         public|price|numeric(10,2)||not null|1.00|CHECK (VALUE <> 0.5)\n(1 row)\n"
+    );
+    let described = psql(&world, &["\\d goods"]).unwrap();
+    assert!(described.contains("\ncosts|price|||\n"), "{described}");
+}
+
 /// psql reads passwords from the terminal, and where there is none from its input: in a session of
 /// its own there is none.
 #[test]

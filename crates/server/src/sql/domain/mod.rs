@@ -107,6 +107,10 @@ fn create(planner: &Planner<'_>, name: &ObjectName, value: &ColumnDef) -> Result
     let name = planner.lookup().new_table_named(name)?;
     names::check_reserved(&name)?;
     let own = schemas::own_name(&name);
+    if schemas::has_temporary(&name) {
+        let instead = "Make it in another schema; temporary tables can use it.";
+        return Err(SqlError::not_supported("a temporary domain", instead));
+    }
     let (data_type, over) =
         create::column_type(planner, &format!("domain {own}"), &value.data_type)?;
     let mut column = ColumnDefinition::new(DOMAIN_VALUE, data_type);
