@@ -18,7 +18,7 @@ use onrush_types::{
 };
 use parking_lot::RwLock;
 
-use crate::error::{Error, Result};
+use crate::error::{DomainViolation, Error, Result};
 
 /// Understands expressions that are not in the form which the engine evaluates.
 pub trait ExpressionCompiler: Send + Sync {
@@ -205,7 +205,8 @@ impl Told {
         };
         let domain = column.domain.as_ref().map_or_else(String::new, |domain| domain.name.clone());
         let constraint = rule.check.as_ref().map(|check| check.name.clone());
-        Error::DomainViolated { table, column: column.name.clone(), domain, constraint }
+        let column = column.name.clone();
+        Error::DomainViolated(Box::new(DomainViolation { table, column, domain, constraint }))
     }
 }
 

@@ -30,6 +30,30 @@ pub struct Damage {
     pub what: String,
 }
 
+/// A condition of a domain that a column does not meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainViolation {
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// The domain.
+    pub domain: String,
+    /// Its check; none: a value is NULL, and may not be.
+    pub constraint: Option<String>,
+}
+
+impl fmt::Display for DomainViolation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DomainViolation { table, column, domain, constraint } = self;
+        write!(formatter, "table {table}: column {column} is of domain {domain}, whose ")?;
+        match constraint {
+            Some(name) => write!(formatter, "check constraint {name}"),
+            None => formatter.write_str("NOT NULL"),
+        }
+    }
+}
+
 impl Damage {
     pub(crate) fn new(path: &Path, offset: u64, what: &str) -> Damage {
         Damage { path: path.into(), offset, what: what.into() }
@@ -230,36 +254,11 @@ pub enum Error {
         constraint: String,
     },
     /// A row with a value that is none of the domain of its column. Your input.
-    #[error(
-        "table {table}: column {column} is of domain {domain}, whose {} the value does not meet; correct it",
-        rule_in_words(.constraint.as_deref())
-    )]
-    DomainViolated {
-        /// The table.
-        table: String,
-        /// The column.
-        column: String,
-        /// The domain.
-        domain: String,
-        /// Its check; none: the value is NULL, and may not be.
-        constraint: Option<String>,
-    },
+    #[error("{0} the value does not meet; correct it")]
+    DomainViolated(Box<DomainViolation>),
     /// A condition of a domain that values which are there do not meet. Your input.
-    #[error(
-        "table {table}: column {column} is of domain {domain}, whose {} some of its values do not meet; \
-         correct them first",
-        rule_in_words(.constraint.as_deref())
-    )]
-    RowsViolateDomain {
-        /// The table.
-        table: String,
-        /// The column.
-        column: String,
-        /// The domain.
-        domain: String,
-        /// Its check; none: some value is NULL, and may not be.
-        constraint: Option<String>,
-    },
+    #[error("{0} some of its values do not meet; correct them first")]
+    RowsViolateDomain(Box<DomainViolation>),
     /// A column that must not be NULL from now on, and is in rows that are there. Your input.
     #[error("table {table}: column {column} contains null values; give it others first")]
     RowsHoldNull {
@@ -556,11 +555,6 @@ impl From<LogError> for Error {
             | LogError::Apply(_)) => Error::DamagedLog(damaged.to_string()),
         }
     }
-}
-
-/// A condition of a domain, as errors call it.
-fn rule_in_words(constraint: Option<&str>) -> String {
-    constraint.map_or_else(|| "NOT NULL".into(), |name| format!("check constraint {name}"))
 }
 
 /// The database's setting behind an option of the log.

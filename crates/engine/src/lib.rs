@@ -87,7 +87,7 @@ pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, Che
 pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
 pub use database::{Database, IndexBuildOptions};
 pub use drain::{Drain, DrainOptions, DrainProgress};
-pub use error::{Damage, Error, KeyInWords, Result};
+pub use error::{Damage, DomainViolation, Error, KeyInWords, Result};
 #[cfg(feature = "planted-faults")]
 pub use fault::{Fault, plant};
 pub use online::OnlineOptions;

@@ -385,12 +385,11 @@ impl From<Error> for SqlError {
             Error::TableReferenced { .. } => state::DEPENDENT_OBJECTS,
             Error::NoReferencedKey { .. } => state::INVALID_FOREIGN_KEY,
             Error::ReferenceTypes { .. } => state::DATATYPE_MISMATCH,
-            Error::DomainViolated { constraint: None, .. }
-            | Error::RowsViolateDomain { constraint: None, .. } => state::NOT_NULL_VIOLATION,
-            Error::CheckViolated { .. }
-            | Error::RowsViolateCheck { .. }
-            | Error::DomainViolated { .. }
-            | Error::RowsViolateDomain { .. } => state::CHECK_VIOLATION,
+            Error::DomainViolated(of) | Error::RowsViolateDomain(of) => match of.constraint {
+                Some(_) => state::CHECK_VIOLATION,
+                None => state::NOT_NULL_VIOLATION,
+            },
+            Error::CheckViolated { .. } | Error::RowsViolateCheck { .. } => state::CHECK_VIOLATION,
             Error::RowsHoldNull { .. } => state::NOT_NULL_VIOLATION,
             Error::UnknownTable { .. } => state::UNDEFINED_TABLE,
             Error::TableExists { .. } => state::DUPLICATE_TABLE,

@@ -317,7 +317,7 @@ fn is_about_a_row(error: &Error) -> bool {
         Error::Type(error) => !error.is_damage(),
         Error::DuplicateKey { .. }
         | Error::CheckViolated { .. }
-        | Error::DomainViolated { .. }
+        | Error::DomainViolated(_)
         | Error::TransactionTooLarge { .. } => true,
         Error::CheckFailed(cause) => cause.is::<EvaluationError>(),
         _ => false,

@@ -252,6 +252,11 @@ impl TableEntry {
         }
     }
 
+    /// What rows that are there must meet of it, and did not have to meet of the definition that was there before.
+    pub(crate) fn checks_since(&self, before: &TableEntry) -> Option<TableChecks> {
+        TableChecks::new_in(self.schema.definition(), before.schema.definition())
+    }
+
     /// The next value of a default that is an expression.
     #[cold]
     pub(crate) fn default_value(

@@ -8,7 +8,6 @@ use onrush_types::Schema;
 use super::ScanOptions;
 use super::transaction::Transaction;
 use crate::catalog::TableEntry;
-use crate::constraint::TableChecks;
 use crate::error::{Error, Result};
 
 impl Transaction<'_> {
@@ -41,9 +40,8 @@ impl Transaction<'_> {
     /// Looks at all rows as those conditions of `altered` do that it has and the table had not. Nobody else writes to
     /// the table.
     pub(super) fn check_rows(&self, entry: &Arc<TableEntry>, altered: &TableEntry) -> Result<()> {
-        let (old, schema) = (entry.schema.definition(), &altered.schema);
-        let Some(new) = TableChecks::new_in(schema.definition(), old) else { return Ok(()) };
-        let compiler = &self.engine().expression_compiler;
+        let Some(new) = altered.checks_since(entry) else { return Ok(()) };
+        let (compiler, schema) = (&self.engine().expression_compiler, &altered.schema);
         let table = self.handle(Arc::clone(entry));
         let mut outcome = Ok(());
         self.newest_snapshot().scan(&table, &ScanOptions::default())?.visit_raw(|key, row| {
@@ -55,9 +53,7 @@ impl Transaction<'_> {
             Error::CheckViolated { table, constraint } => {
                 Error::RowsViolateCheck { table, constraint }
             }
-            Error::DomainViolated { table, column, domain, constraint } => {
-                Error::RowsViolateDomain { table, column, domain, constraint }
-            }
+            Error::DomainViolated(violation) => Error::RowsViolateDomain(violation),
             other => other,
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! Where PostgreSQL has no such error the engine's own words stay.
 
-use onrush::{Error, KeyInWords, NeedsNoRows, TypeError};
+use onrush::{DomainViolation, Error, KeyInWords, NeedsNoRows, TypeError};
 use onrush_types::{ColumnName, DataType};
 
 use super::{SqlError, is_whole_number, references, state};
@@ -73,8 +73,8 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
             );
             SqlError::new(code, message).about(About::constraint(table, constraint))
         }
-        Error::DomainViolated { domain, constraint, .. }
-        | Error::RowsViolateDomain { domain, constraint, .. } => {
+        Error::DomainViolated(of) | Error::RowsViolateDomain(of) => {
+            let DomainViolation { domain, constraint, .. } = &**of;
             // With its schema, unless that is `public`.
             let message = match constraint {
                 Some(name) => {

@@ -1,6 +1,8 @@
 //! CREATE and ALTER DOMAIN: changes of a transaction, as those of tables.
 
-use onrush::{DomainDefinition, Error, Table, TableChange, TableDefinition, Transaction};
+use onrush::{
+    DomainDefinition, DomainViolation, Error, Table, TableChange, TableDefinition, Transaction,
+};
 use onrush_query::QueryEngine;
 use onrush_types::DOMAIN_VALUE;
 
@@ -18,7 +20,7 @@ impl Backend {
                 let settled = domains::settled(transaction, definition.as_ref().clone())?;
                 transaction.create_table(settled).map(|_| ()).map_err(exists)
             }),
-            DomainPlan::Alter { name, change } => self.alter_domain(name, change),
+            DomainPlan::Alter { name, change, tag: _ } => self.alter_domain(name, change),
         }
     }
 
@@ -130,9 +132,8 @@ fn changes(
 
 /// What is told of rows that keep a domain from being altered.
 fn of_rows(error: Error) -> SqlError {
-    let Error::RowsViolateDomain { table, column, constraint, .. } = &error else {
-        return error.into();
-    };
+    let Error::RowsViolateDomain(violation) = &error else { return error.into() };
+    let DomainViolation { table, column, constraint, domain: _ } = &**violation;
     let table = schemas::own_name(table);
     let (state, what) = match constraint {
         Some(_) => (state::CHECK_VIOLATION, "contains values that violate the new constraint"),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use onrush::{
-    ColumnDefinition, ColumnDomain, DataType, KeyStrategy, TableBuilder, TableDefinition,
+    ColumnDefinition, ColumnDomain, DataType, DefaultValue, KeyStrategy, TableBuilder,
+    TableDefinition,
 };
 use onrush_types::{ColumnName, TypeError};
 use sqlparser::ast::{
@@ -402,6 +403,12 @@ pub(super) fn column_of(
                 ));
             }
         }
+    }
+    if !definition.nullable
+        && matches!(&definition.default, DefaultValue::Constant(value) if value.is_null())
+    {
+        // Nothing is what a row without a value is refused for.
+        definition.default = DefaultValue::None;
     }
     let sequence = its_sequence;
     Ok(Column { definition, key, checks, indexes, foreign_keys, sequence, generated })

@@ -6,7 +6,7 @@ use sqlparser::ast::{
     UserDefinedTypeRepresentation,
 };
 
-use super::{Planner, names};
+use super::{DomainChange, DomainPlan, Planner, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::schemas;
@@ -92,8 +92,19 @@ pub(super) fn create(
 pub(super) fn alter(planner: &Planner<'_>, statement: &AlterType) -> Result<DefinitionPlan> {
     let AlterType { name, operation } = statement;
     let parts = names::parts(name)?;
-    let of = planner.lookup().type_named(&parts).ok_or_else(|| missing(&parts.join(".")))?;
+    let of = planner.lookup().own_type_named(&parts);
+    let of = of.ok_or_else(|| missing(&parts.join(".")))?;
     let name = of.name().to_owned();
+    if of.definition().domain().is_some() {
+        let AlterTypeOperation::Rename(to) = operation else {
+            let message = format!("{} is not an enum", parts.join("."));
+            return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+        };
+        let to = names::identifier(&to.new_name);
+        let change = DomainChange::Rename(schemas::joined(schemas::parts(&name).0, &to));
+        let plan = DomainPlan::Alter { name, change, tag: "ALTER TYPE" };
+        return Ok(DefinitionPlan::Domain(plan));
+    }
     let text = |label: &Ident| label.value.clone();
     let change = match operation {
         AlterTypeOperation::Rename(to) => {

@@ -1,15 +1,15 @@
 //! Which table a name means: schemas in front, and `search_path` where there is none.
 
-use onrush::{EnumType, Table};
+use onrush::Table;
 use sqlparser::ast::ObjectName;
 use sqlparser::parser::Parser;
 
 use super::dialect::OnrushDialect;
 use super::names::{self, TableName};
 use crate::error::{Result, SqlError, state};
+use crate::schemas;
 use crate::seen::Seen;
 use crate::sequences::Identity;
-use crate::{enum_types, schemas};
 
 /// What `search_path` is at the beginning.
 pub(crate) const DEFAULT_PATH: &str = "\"$user\", public";
@@ -82,11 +82,6 @@ impl<'b> Lookup<'b> {
     pub(crate) fn written(&self, text: &str) -> Option<String> {
         let name = self.table_named(&object_name(text)?).ok()?;
         self.seen.table(&name).is_ok().then_some(name)
-    }
-
-    /// The enumerated type of a name, behind that of a schema where one is given.
-    pub(crate) fn type_named(&self, parts: &[String]) -> Option<EnumType> {
-        enum_types::of_table(&self.own_type_named(parts)?)
     }
 
     /// The enumerated type or the domain that a text means.

@@ -78,11 +78,9 @@ async fn rows_of_programs_that_embed_the_engine_are_looked_at() {
     let mut session = world.database.session().unwrap();
     session.insert(&table, &[1.into(), Value::Default]).unwrap();
     match session.insert(&table, &[2.into(), 0.into()]) {
-        Err(Error::DomainViolated { domain, constraint, .. }) => {
-            assert_eq!(
-                (domain.as_str(), constraint.as_deref()),
-                ("positive", Some("positive_check"))
-            );
+        Err(Error::DomainViolated(violation)) => {
+            assert_eq!(violation.domain, "positive");
+            assert_eq!(violation.constraint.as_deref(), Some("positive_check"));
         }
         other => panic!("{other:?}"),
     }
@@ -111,8 +109,8 @@ async fn a_domain_is_there_after_the_database_was_opened_again() {
     server.stop().unwrap();
 }
 
-/// ALTER DOMAIN gives each table that uses the domain another version, and takes the table for that: whoever has written
-/// by the version before is refused when he commits.
+/// ALTER DOMAIN gives each table that uses the domain another version, and takes the table for that: whoever has
+/// written by the version before is refused when he commits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_was_written_before_a_constraint_came_is_not_committed_after_it() {
     let world = World::new();

@@ -34,7 +34,9 @@ const SHOP: &str = "
         id int PRIMARY KEY, code char(5) DEFAULT 'ab', since timestamptz(3) DEFAULT '2020-01-01 00:00+02',
         clock timetz(2) DEFAULT '10:00+02', exact numeric(5, 2) DEFAULT 1.5, name varchar(4) DEFAULT 'it''s'
     );
-    CREATE TABLE depot.gifts (id int PRIMARY KEY, gift a_gift, cost depot.price DEFAULT 7, code a_code, number numbered);
+    CREATE TABLE depot.gifts (
+        id int PRIMARY KEY, gift a_gift, cost depot.price DEFAULT 7, code a_code, number numbered
+    );
     CREATE INDEX ON depot.defaults (id) WHERE code = 'ab';
     ALTER TABLE sales ADD CONSTRAINT of_shop FOREIGN KEY (shop) REFERENCES \"Shops\" ON DELETE CASCADE;
     CREATE INDEX ON sales (shop, day DESC);

@@ -1,7 +1,7 @@
 //! Domains, types that are others with conditions on their values, as definitions keep them.
 //!
-//! A domain is a table without rows, whose first column, [`DOMAIN_VALUE`], is of the type that the domain is over. Whether that
-//! column may be NULL, its default and the checks of the table are those of the domain.
+//! A domain is a table without rows, whose first column, [`DOMAIN_VALUE`], is of the type that the domain is over.
+//! Whether that column may be NULL, its default and the checks of the table are those of the domain.
 //!
 //! A column of a domain has the domain's type, and the default too where it has none of its own. Its table has a
 //! [rule](DomainRule) for each condition of the domain, so that whoever writes a row looks at no other definition.
@@ -51,7 +51,8 @@ pub struct DomainRule {
 }
 
 impl TableBuilder {
-    /// Makes the table a domain, with the key of a table [without one](Self::keyed_by_row_id). Its column is [`DOMAIN_VALUE`].
+    /// Makes the table a domain, with the key of a table [without one](Self::keyed_by_row_id). Its column is
+    /// [`DOMAIN_VALUE`].
     #[must_use]
     pub fn domain(mut self, domain: DomainDefinition) -> TableBuilder {
         self.domain = Some(domain);

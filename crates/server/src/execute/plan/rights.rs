@@ -52,7 +52,7 @@ impl DefinitionPlan {
             DefinitionPlan::Domain(DomainPlan::Create(domain)) => {
                 backend.check_may_create(domain.name())
             }
-            DefinitionPlan::Domain(DomainPlan::Alter { name, change }) => {
+            DefinitionPlan::Domain(DomainPlan::Alter { name, change, .. }) => {
                 owns(name)?;
                 match change {
                     DomainChange::Rename(to) => backend.check_may_create(to),

@@ -34,7 +34,12 @@ use read::Action;
 #[derive(Clone, Debug)]
 pub(crate) enum DomainPlan {
     Create(Arc<TableDefinition>),
-    Alter { name: String, change: DomainChange },
+    Alter {
+        name: String,
+        change: DomainChange,
+        /// As it stands in the answer.
+        tag: &'static str,
+    },
 }
 
 /// What becomes of a domain that is there.
@@ -65,7 +70,7 @@ impl DomainPlan {
     pub(crate) fn tag(&self) -> &'static str {
         match self {
             DomainPlan::Create(_) => "CREATE DOMAIN",
-            DomainPlan::Alter { .. } => "ALTER DOMAIN",
+            DomainPlan::Alter { tag, .. } => tag,
         }
     }
 }
@@ -77,7 +82,8 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &Statement) -> Result<Defin
         Statement::Alter { name, action } => {
             let domain = named(planner, name)?;
             let name = domain.name().to_owned();
-            DomainPlan::Alter { change: change(planner, &domain, action)?, name }
+            let (change, tag) = (change(planner, &domain, action)?, "ALTER DOMAIN");
+            DomainPlan::Alter { name, change, tag }
         }
     };
     Ok(DefinitionPlan::Domain(planned))
@@ -197,7 +203,7 @@ fn change(planner: &Planner<'_>, domain: &Table, action: &Action) -> Result<Doma
             let to = schema::target(planner, &ObjectName::from(vec![to.clone()]))?;
             return Ok(DomainChange::Rename(schemas::joined(&to, schemas::own_name(name))));
         }
-        Action::OfTable(operation) => operation,
+        Action::OfTable(operation) => &**operation,
     };
     Ok(match operation {
         AlterTableOperation::AlterColumn { column_name: _is_the_value, op } => match op {

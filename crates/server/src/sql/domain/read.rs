@@ -2,7 +2,8 @@
 //! column, or a change of a table.
 //!
 //! ```text
-//! CREATE DOMAIN name [AS] type [COLLATE name] [DEFAULT value] [[CONSTRAINT name] NOT NULL | NULL | CHECK (condition)]...
+//! CREATE DOMAIN name [AS] type [COLLATE name] [DEFAULT value]
+//!                 [[CONSTRAINT name] NOT NULL | NULL | CHECK (condition)]...
 //! ALTER DOMAIN name SET DEFAULT value | DROP DEFAULT | SET NOT NULL | DROP NOT NULL | SET SCHEMA name | RENAME TO name
 //!                 | ADD [CONSTRAINT name] CHECK (condition) [NOT VALID] | VALIDATE CONSTRAINT name
 //!                 | DROP CONSTRAINT [IF EXISTS] name [RESTRICT | CASCADE] | RENAME CONSTRAINT name TO name
@@ -27,14 +28,14 @@ pub(crate) enum Statement {
     },
     Alter {
         name: ObjectName,
-        action: Box<Action>,
+        action: Action,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// As of a table whose only column is the value.
-    OfTable(AlterTableOperation),
+    OfTable(Box<AlterTableOperation>),
     SetSchema(Ident),
 }
 
@@ -76,7 +77,7 @@ fn alter(words: &[TokenWithSpan]) -> Result<Statement> {
         && is_word(schema, "schema")
     {
         let to = parsed(Vec::new(), std::slice::from_ref(to), |parser| parser.parse_identifier())?;
-        return Ok(Statement::Alter { name, action: Box::new(Action::SetSchema(to)) });
+        return Ok(Statement::Alter { name, action: Action::SetSchema(to) });
     }
     let keywords = [Keyword::ALTER, Keyword::TABLE].map(|keyword| format!("{keyword:?}"));
     let mut before: Vec<Token> = keywords.iter().map(|word| Token::make_keyword(word)).collect();
@@ -94,7 +95,7 @@ fn alter(words: &[TokenWithSpan]) -> Result<Statement> {
     let ast::Statement::AlterTable(mut alter) = statement else { return Err(syntax_error()) };
     match (alter.operations.pop(), alter.operations.is_empty()) {
         (Some(operation), true) => {
-            Ok(Statement::Alter { name, action: Box::new(Action::OfTable(operation)) })
+            Ok(Statement::Alter { name, action: Action::OfTable(Box::new(operation)) })
         }
         _ => Err(syntax_error()),
     }
@@ -169,10 +170,11 @@ mod tests {
         else {
             panic!("it is one");
         };
-        let dropped = AlterColumnOperation::DropNotNull;
-        assert!(
-            matches!(*action, Action::OfTable(AlterTableOperation::AlterColumn { op, .. }) if op == dropped)
-        );
+        let Action::OfTable(operation) = action else { panic!("it is of a column") };
+        let AlterTableOperation::AlterColumn { op, .. } = *operation else {
+            panic!("it is of a column")
+        };
+        assert_eq!(op, AlterColumnOperation::DropNotNull);
         for text in [
             "ALTER DOMAIN d SET DEFAULT 3 + 4",
             "ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID",
