@@ -140,11 +140,7 @@ fn held(transaction: &mut Transaction<'_>, column: &ColumnDefinition) -> Result<
 pub(crate) fn users(transaction: &Transaction<'_>, domain: u32) -> Vec<(Table, Vec<usize>)> {
     let mut found = Vec::new();
     for definition in transaction.tables() {
-        let is_of = |at: &usize| {
-            let of = definition.columns()[*at].domain.as_ref();
-            of.is_some_and(|of| of.number == domain)
-        };
-        let columns: Vec<usize> = (0..definition.columns().len()).filter(is_of).collect();
+        let columns = columns_of(&definition, domain);
         if !columns.is_empty()
             && let Ok(table) = transaction.table(definition.name())
         {
@@ -154,16 +150,30 @@ pub(crate) fn users(transaction: &Transaction<'_>, domain: u32) -> Vec<(Table, V
     found
 }
 
+/// The positions of the columns of a domain.
+fn columns_of(definition: &TableDefinition, domain: u32) -> Vec<usize> {
+    let columns = definition.columns().iter().enumerate();
+    let is_of = |of: &ColumnDomain| of.number == domain;
+    columns
+        .filter(|(_, column)| column.domain.as_ref().is_some_and(is_of))
+        .map(|(at, _)| at)
+        .collect()
+}
+
 /// Gives the columns of a domain the rules, the default and the name of the domain that it has now. Rows that are
 /// there are looked at by rules that are new.
 ///
 /// # Errors
 /// [`RowsViolateDomain`](Error::RowsViolateDomain); those of waiting for who uses a table.
 pub(crate) fn follow(transaction: &mut Transaction<'_>, domain: &Table) -> Result<()> {
-    for (table, columns) in users(transaction, domain.id()) {
+    let mut followed = Vec::new();
+    for (found, _) in users(transaction, domain.id()) {
+        // Whoever defined it meanwhile may have made another column of it, so it is looked at again under its lock.
+        let table = transaction.lock_table(found.name())?;
         let definition = table.definition();
+        followed.push(table.id());
         let mut changes = Vec::new();
-        for at in columns {
+        for at in columns_of(definition, domain.id()) {
             let column = &definition.columns()[at];
             let gives_default = gives_default(column);
             let own = of_column(domain, gives_default);
@@ -174,10 +184,18 @@ pub(crate) fn follow(transaction: &mut Transaction<'_>, domain: &Table) -> Resul
                 changes.push(TableChange::SetColumn { name, nullable, default });
             }
         }
+        if changes.is_empty() {
+            continue;
+        }
         let altered = transaction.alter_table(table.name(), &changes)?;
         if altered.definition().domain().is_some() {
             follow(transaction, &altered)?;
         }
     }
-    Ok(())
+    // One that has got another name, or was written anew, while another was waited for.
+    let is_new = |table: &Table| !followed.contains(&table.id());
+    match users(transaction, domain.id()).into_iter().find(|(table, _)| is_new(table)) {
+        Some((table, _)) => Err(Error::TableChanged { name: table.name().to_owned() }),
+        None => Ok(()),
+    }
 }

@@ -94,6 +94,9 @@ fn alter(words: &[TokenWithSpan]) -> Result<Statement> {
     let statement = parsed(before, rest, |parser| parser.parse_statement())?;
     let ast::Statement::AlterTable(mut alter) = statement else { return Err(syntax_error()) };
     match (alter.operations.pop(), alter.operations.is_empty()) {
+        (Some(ast::AlterTableOperation::AlterColumn { .. }), true) if !is_of_column => {
+            Err(syntax_error())
+        }
         (Some(operation), true) => {
             Ok(Statement::Alter { name, action: Action::OfTable(Box::new(operation)) })
         }
