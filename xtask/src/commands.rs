@@ -63,8 +63,15 @@ impl Step {
                 false
             }
         };
-        (succeeded, began.elapsed())
+        // Told at once, so that a run that is stopped from outside has told what its time went to.
+        let duration = began.elapsed();
+        println!("== {}: {} after {:.1} s", self.name, word(succeeded), duration.as_secs_f64());
+        (succeeded, duration)
     }
+}
+
+fn word(succeeded: bool) -> &'static str {
+    if succeeded { "ok" } else { "FAILED" }
 }
 
 /// Runs all steps, also after one has failed, and prints a summary. Returns how many failed.
@@ -72,8 +79,7 @@ pub(crate) fn run_all(steps: &[Step]) -> usize {
     let outcomes: Vec<_> = steps.iter().map(|step| (step, step.run())).collect();
     println!("\n== summary");
     for (step, (succeeded, duration)) in &outcomes {
-        let word = if *succeeded { "ok" } else { "FAILED" };
-        println!("{word:7} {:>7.1} s  {}", duration.as_secs_f64(), step.name);
+        println!("{:7} {:>7.1} s  {}", word(*succeeded), duration.as_secs_f64(), step.name);
     }
     outcomes.iter().filter(|(_, (succeeded, _))| !succeeded).count()
 }
