@@ -6,9 +6,12 @@
 //! 1. A row of a table with checks is written only after all of them have let it pass. Where one is not in
 //!    the form and nobody is there who understands it, nothing is written.
 //! 2. Rows are looked at outside of the engine: no latch is held, and no log space.
+//!    But for rows that are known to meet them, of whoever copies a table with its definition.
 //! 3. Of several conditions that a row violates a domain's comes first, and then the first check by name, as in
 //!    PostgreSQL.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use onrush_types::expression::{EvaluationError, PreparedDefault, PreparedExpression};
@@ -83,11 +86,23 @@ pub(crate) fn failed(error: EvaluationError) -> Error {
 
 /// Who understands the expressions in an open database; nobody at first.
 #[derive(Default)]
-pub(crate) struct Compiler(RwLock<Option<Arc<dyn ExpressionCompiler>>>);
+pub(crate) struct Compiler {
+    compiler: RwLock<Option<Arc<dyn ExpressionCompiler>>>,
+    /// Whether rows are known to meet all conditions.
+    asks_no_checks: AtomicBool,
+}
 
 impl Compiler {
     pub(crate) fn set(&self, compiler: Arc<dyn ExpressionCompiler>) {
-        *self.0.write() = Some(compiler);
+        *self.compiler.write() = Some(compiler);
+    }
+
+    pub(crate) fn ask_no_checks(&self) {
+        self.asks_no_checks.store(true, Relaxed);
+    }
+
+    fn get(&self) -> Option<Arc<dyn ExpressionCompiler>> {
+        self.compiler.read().clone()
     }
 }
 
@@ -128,7 +143,13 @@ impl TableChecks {
     ) -> Option<TableChecks> {
         let is_new = |check: &&CheckConstraint| !old.checks().contains(check);
         let checks = definition.checks().iter().filter(is_new).cloned().collect();
-        let is_new = |rule: &&DomainRule| rule.is_validated && !old.rules().contains(rule);
+        let was_there = |rule: &DomainRule| {
+            old.rules().iter().any(|other| other.is_validated && other.has_condition_of(rule))
+        };
+        // In a column that is new nothing was there before the condition.
+        let is_asked =
+            |rule: &DomainRule| rule.is_validated || old.column_with_number(rule.column).is_none();
+        let is_new = |rule: &&DomainRule| is_asked(rule) && !was_there(rule);
         TableChecks::some(checks, definition.rules().iter().filter(is_new).cloned().collect())
     }
 
@@ -165,6 +186,9 @@ impl TableChecks {
 
     #[cold]
     fn prepare(&self, compiler: &Compiler, schema: &Schema) -> Result<&Vec<(Told, Ready)>> {
+        if compiler.asks_no_checks.load(Relaxed) {
+            return Ok(self.ready.get_or_init(Vec::new));
+        }
         let definition = schema.definition();
         let made = |check: &CheckConstraint| {
             Ok::<_, Error>(match &check.form {
@@ -221,8 +245,7 @@ fn compiled(
     definition: &TableDefinition,
     check: &CheckConstraint,
 ) -> Result<Box<dyn RowCheck>> {
-    let compiler = compiler.0.read().clone();
-    let compiler = compiler.ok_or_else(|| Error::ChecksNotUnderstood {
+    let compiler = compiler.get().ok_or_else(|| Error::ChecksNotUnderstood {
         table: definition.name().to_owned(),
         constraint: check.name.clone(),
     })?;
@@ -341,7 +364,6 @@ fn prepared(
     if let DefaultValue::Expression(ComputedDefault { form: Some(form), .. }) = &found.default {
         return Ok(Box::new(PreparedDefault::new(form, found.data_type)?));
     }
-    let compiler = compiler.0.read().clone();
-    let compiler = compiler.ok_or_else(|| not_understood(definition, column))?;
+    let compiler = compiler.get().ok_or_else(|| not_understood(definition, column))?;
     compiler.compile_default(definition, column)
 }

@@ -95,9 +95,7 @@ impl Condition {
         let is_false = value.as_boolean_opt().is_some_and(|met| met.is_valid(0) && !met.value(0));
         Ok(!is_false)
     }
-}
 
-impl Condition {
     /// Whether all values of the only column that it may look at meet it.
     pub(crate) fn are_met(&self, values: &ArrayRef) -> Result<bool> {
         let rows = values.len();

@@ -7,9 +7,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{COUNTING, Left, files, folder, options, target};
+use onrush::expression::Expression;
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, Database, Error, ExpressionCompiler, KeyStrategy,
-    NewForeignKey, NewIndex, RowCheck, RowView, ScanOptions, TableChange, TableDefinition, Value,
+    CheckConstraint, ColumnDefinition, ColumnDomain, ColumnInDomain, DOMAIN_VALUE, DataType,
+    Database, DomainDefinition, Error, ExpressionCompiler, KeyStrategy, NewForeignKey, NewIndex,
+    RowCheck, RowView, ScanOptions, TableChange, TableDefinition, Value,
 };
 use onrush_files::{Disk, MemoryDisk};
 use onrush_repair::{Outcome, RepairError, RepairOptions};
@@ -226,6 +228,45 @@ fn rows_of_a_table_with_a_check_are_saved_with_it() {
     drop(items);
     db.close().unwrap();
     let report = common::repair_disk(&disk).unwrap();
+    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
+    assert_eq!(common::repaired_rows(&disk)["items"].len(), 1);
+    assert_eq!(*common::open(&disk, &target()).tables()[0], definition);
+}
+
+/// A domain's condition that is not validated holds for rows that come; those that were there may not meet it.
+#[test]
+fn rows_that_do_not_meet_a_condition_which_came_later_are_saved() {
+    let domain = TableDefinition::builder("above_zero")
+        .column(ColumnDefinition::new(DOMAIN_VALUE, DataType::Int64))
+        .domain(DomainDefinition { unvalidated: vec!["is_above".to_owned()] })
+        .check("is_above", Expression::column(DOMAIN_VALUE).greater_than(0))
+        .build()
+        .unwrap();
+    let disk = MemoryDisk::new();
+    let db = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
+    let of = ColumnDomain { number: 1, name: "above_zero".to_owned(), gives_default: false };
+    let items = TableDefinition::builder("items")
+        .column(ColumnDefinition::new("id", DataType::Int64).not_null())
+        .column(ColumnDefinition::new("number", DataType::Int64).of_domain(of.clone()))
+        .primary_key(["id"]);
+    let items = db.create_table(items.build().unwrap()).unwrap();
+    db.session().unwrap().insert(&items, &[1i64.into(), (-1i64).into()]).unwrap();
+    let column = ColumnInDomain {
+        name: "number".to_owned(),
+        domain: Some(of),
+        rules: domain.rules_for(1),
+        default: None,
+    };
+    let change = TableChange::SetDomainOfColumns(vec![column]);
+    let items = db.alter_table("items", &[change]).unwrap();
+    let refused = db.session().unwrap().insert(&items, &[2i64.into(), (-2i64).into()]);
+    assert!(matches!(refused, Err(Error::DomainViolated(_))), "{refused:?}");
+    let definition = items.definition().clone();
+    drop(items);
+    db.close().unwrap();
+
+    let report = common::repair_disk(&disk).unwrap();
+
     assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
     assert_eq!(common::repaired_rows(&disk)["items"].len(), 1);
     assert_eq!(*common::open(&disk, &target()).tables()[0], definition);

@@ -8,8 +8,8 @@
 //!    that passes the column by.
 
 use onrush::{
-    ColumnDefinition, ColumnDomain, DefaultValue, Error, Result, Table, TableChange,
-    TableDefinition, Transaction,
+    ColumnDefinition, ColumnDomain, ColumnInDomain, DefaultValue, Error, Result, Table,
+    TableChange, TableDefinition, Transaction,
 };
 
 use crate::enum_types;
@@ -77,7 +77,8 @@ pub(crate) fn settled_changes(
                 definition = definition.altered(&added, 0)?;
                 settled.push(added);
                 let (Some(domain), Some(own)) = (domain, own) else { continue };
-                with_rules(&definition, &name, (&domain, own))?
+                let at = definition.column_index(&name)?;
+                TableChange::SetDomainOfColumns(vec![in_domain(&definition, at, &domain, own)])
             }
             TableChange::SetColumn { name, nullable, mut default } => {
                 let column = &definition.columns()[definition.column_index(&name)?];
@@ -105,19 +106,19 @@ pub(crate) fn with_same_rules(
     let number = table.column_number(at);
     let own = table.rules().iter().filter(|rule| usize::from(rule.column) == number);
     let (name, rules) = (table.columns()[at].name.clone(), own.cloned().collect());
-    TableChange::SetDomainOfColumn { name, domain, rules }
+    TableChange::SetDomainOfColumns(vec![ColumnInDomain { name, domain, rules, default: None }])
 }
 
-/// The change that gives a column the rules of its domain.
-fn with_rules(
+/// A column with the rules of its domain.
+fn in_domain(
     table: &TableDefinition,
-    column: &str,
-    (domain, own): (&Table, ColumnDomain),
-) -> Result<TableChange> {
-    let at = table.column_index(column)?;
+    at: usize,
+    domain: &Table,
+    own: ColumnDomain,
+) -> ColumnInDomain {
     let number = u16::try_from(table.column_number(at)).unwrap_or(u16::MAX);
-    let (name, rules) = (column.to_owned(), domain.definition().rules_for(number));
-    Ok(TableChange::SetDomainOfColumn { name, domain: Some(own), rules })
+    let (name, rules) = (table.columns()[at].name.clone(), domain.definition().rules_for(number));
+    ColumnInDomain { name, domain: Some(own), rules, default: None }
 }
 
 fn gives_default(column: &ColumnDefinition) -> bool {
@@ -172,22 +173,22 @@ pub(crate) fn follow(transaction: &mut Transaction<'_>, domain: &Table) -> Resul
         let table = transaction.lock_table(found.name())?;
         let definition = table.definition();
         followed.push(table.id());
-        let mut changes = Vec::new();
-        for at in columns_of(definition, domain.id()) {
-            let column = &definition.columns()[at];
-            let gives_default = gives_default(column);
-            let own = of_column(domain, gives_default);
-            changes.push(with_rules(definition, &column.name, (domain, own))?);
-            if gives_default && column.default != *default_of(domain) {
-                let (name, nullable) = (column.name.clone(), column.nullable);
-                let default = default_of(domain).clone();
-                changes.push(TableChange::SetColumn { name, nullable, default });
-            }
-        }
-        if changes.is_empty() {
+        let columns: Vec<ColumnInDomain> = columns_of(definition, domain.id())
+            .into_iter()
+            .map(|at| {
+                let column = &definition.columns()[at];
+                let gives_default = gives_default(column);
+                let own = of_column(domain, gives_default);
+                let is_other = gives_default && column.default != *default_of(domain);
+                let default = is_other.then(|| default_of(domain).clone());
+                ColumnInDomain { default, ..in_domain(definition, at, domain, own) }
+            })
+            .collect();
+        if columns.is_empty() {
             continue;
         }
-        let altered = transaction.alter_table(table.name(), &changes)?;
+        let change = TableChange::SetDomainOfColumns(columns);
+        let altered = transaction.alter_table(table.name(), &[change])?;
         if altered.definition().domain().is_some() {
             follow(transaction, &altered)?;
         }

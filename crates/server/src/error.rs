@@ -509,7 +509,9 @@ fn state_of_type_error(error: &TypeError) -> &'static str {
         | TypeError::KeyWithoutScale(_) => state::FEATURE_NOT_SUPPORTED,
         TypeError::UsedByGenerated { .. } => state::DEPENDENT_OBJECTS,
         TypeError::GeneratedValue(_) => state::GENERATED_ALWAYS,
-        TypeError::AlteredTooOften { .. } => state::LIMIT_EXCEEDED,
+        TypeError::AlteredTooOften { .. } | TypeError::TooManyChecks { .. } => {
+            state::LIMIT_EXCEEDED
+        }
         TypeError::DuplicateColumn(_) | TypeError::DuplicateKeyColumn(_) => state::DUPLICATE_COLUMN,
         TypeError::UnknownDataType { .. }
         | TypeError::ImpossibleDataType { .. }

@@ -189,6 +189,18 @@ pub enum TypeError {
         /// [`crate::CHECK_BYTES_MAX`].
         limit: usize,
     },
+    /// More conditions than a definition keeps. Your input.
+    #[error(
+        "table {table} has {count} check constraints or conditions of domains; at most {limit} are allowed"
+    )]
+    TooManyChecks {
+        /// The table.
+        table: Box<str>,
+        /// Conditions.
+        count: usize,
+        /// [`crate::CHECKS_MAX`].
+        limit: usize,
+    },
     /// A text that names no data type.
     #[error("{text:?} is not a data type; known types: {}", crate::data_type::TYPE_NAMES)]
     UnknownDataType {

@@ -47,9 +47,9 @@ pub use rounding::{Clock, IntervalFields, SECOND_DIGITS_MAX};
 pub use row::{EncodedRow, LongValue, ROW_BYTES_MAX, RowView, StoredBytes, WHOLE_ROW_BYTES_MAX};
 pub use schema::long_values;
 pub use schema::{
-    CHECK_BYTES_MAX, CheckConstraint, ColumnDefinition, ColumnDomain, ComputedDefault,
-    DOMAIN_VALUE, DefaultValue, Deferral, DomainDefinition, DomainRule, EntriesOf, EntrySource,
-    FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX, IndexDefinition, Indexed,
+    CHECK_BYTES_MAX, CHECKS_MAX, CheckConstraint, ColumnDefinition, ColumnDomain, ColumnInDomain,
+    ComputedDefault, DOMAIN_VALUE, DefaultValue, Deferral, DomainDefinition, DomainRule, EntriesOf,
+    EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX, IndexDefinition, Indexed,
     IndexedColumn, IndexedExpression, KeyOrder, NeedsNoRows, ROW_ID, ReferencedKey,
     ReferentialAction, RowExpression, Schema, SequenceDefinition, SequenceOwner, TIE, TableBuilder,
     TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition,

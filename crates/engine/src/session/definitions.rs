@@ -489,7 +489,7 @@ impl Transaction<'_> {
             return Err(in_the_way(needs));
         }
         let adds_conditions = |change: &TableChange| {
-            matches!(change, TableChange::AddCheck(_) | TableChange::SetDomainOfColumn { .. })
+            matches!(change, TableChange::AddCheck(_) | TableChange::SetDomainOfColumns(_))
         };
         if changes.iter().any(adds_conditions) {
             self.check_rows(&entry, &altered)?;

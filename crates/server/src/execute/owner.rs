@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use onrush::{Table, Transaction, ViewDefinition};
 
 use super::definition::{Touched, drop_table};
-
 use super::schema::drop_schema;
 use super::{Backend, foreign_key, own_type, view};
 use crate::access::{

@@ -407,7 +407,7 @@ pub(super) fn column_of(
     if !definition.nullable
         && matches!(&definition.default, DefaultValue::Constant(value) if value.is_null())
     {
-        // Nothing is what a row without a value is refused for.
+        // A row without a value is refused then, as it is without a default.
         definition.default = DefaultValue::None;
     }
     let sequence = its_sequence;

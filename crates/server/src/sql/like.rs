@@ -224,16 +224,18 @@ impl Taken {
         }
         column.domain.clone_from(&own.domain);
         let is_identity = is_identity(own);
-        match sequence_of(planner, table, at) {
+        let sequence = sequence_of(planner, table, at);
+        // What INCLUDING DEFAULTS does not copy.
+        let is_generated = matches!(own.default, DefaultValue::Generated(_))
+            || (sequence.is_some() && own.is_always_generated);
+        match sequence {
             // An identity that is more than a counter.
             Some(options) if own.is_always_generated && self.identity => {
                 column.is_always_generated = true;
                 copied.sequences.push((own.name.clone(), options));
             }
-            Some(_) if own.is_always_generated => {}
-            _ if matches!(own.default, DefaultValue::Generated(_)) => {}
             _ if own.domain.as_ref().is_some_and(|domain| domain.gives_default) => {}
-            _ if if is_identity { self.identity } else { self.defaults } => {
+            _ if !is_generated && (if is_identity { self.identity } else { self.defaults }) => {
                 column.default = own.default.clone();
                 column.is_always_generated = own.is_always_generated;
             }

@@ -109,7 +109,7 @@ pub(super) fn note_names<N: VisitMut>(planner: &Planner<'_>, node: &mut N) -> Re
 /// Writes the numbers of types in place of their names, for what is kept.
 ///
 /// # Errors
-/// None.
+/// Those of looking at a name, of which there are none here.
 pub(super) fn numbered<N: VisitMut>(planner: &Planner<'_>, node: &mut N) -> Result<()> {
     let write = |parts: &[String]| {
         let table = planner.lookup().own_type_named(parts)?;
@@ -132,7 +132,7 @@ pub(super) fn noted_again<N: VisitMut>(planner: &Planner<'_>, node: &mut N) -> R
 /// Writes names in place of the numbers of types in what was kept, to show it.
 ///
 /// # Errors
-/// None.
+/// As of [`numbered`].
 pub(super) fn named_again<N: VisitMut>(
     find: &dyn Fn(u32) -> Option<String>,
     node: &mut N,

@@ -15,6 +15,9 @@ use crate::expression::{Expression, Kind, TypedExpression};
 /// Longest expression of a CHECK constraint or of a default, in bytes.
 pub const CHECK_BYTES_MAX: usize = 8000;
 
+/// Most CHECK constraints of one table, and most conditions that it has of the domains of its columns.
+pub const CHECKS_MAX: usize = 10_000;
+
 /// A condition that every row of a table must meet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckConstraint {
@@ -92,6 +95,11 @@ impl TableDefinition {
     }
 
     pub(super) fn check_checks(&self) -> Result<(), TypeError> {
+        let count = self.checks.len().max(self.rules.len());
+        if count > CHECKS_MAX {
+            let table = self.name.as_str().into();
+            return Err(TypeError::TooManyChecks { table, count, limit: CHECKS_MAX });
+        }
         for (position, check) in self.checks.iter().enumerate() {
             check_name(&check.name)?;
             let name = || check.name.as_str().into();

@@ -50,6 +50,20 @@ pub struct DomainRule {
     pub is_validated: bool,
 }
 
+impl DomainRule {
+    /// Whether the other one is the same condition, whatever its name.
+    pub fn has_condition_of(&self, other: &DomainRule) -> bool {
+        let is_same = match (&self.check, &other.check) {
+            (None, None) => true,
+            (Some(own), Some(other)) => {
+                own.expression == other.expression && own.form == other.form
+            }
+            _ => false,
+        };
+        is_same && self.column == other.column
+    }
+}
+
 impl TableBuilder {
     /// Makes the table a domain, with the key of a table [without one](Self::keyed_by_row_id). Its column is
     /// [`DOMAIN_VALUE`].
@@ -147,8 +161,14 @@ impl TableDefinition {
                 form.columns().into_iter().all(of_it) && form.fault_of_condition().is_none()
             });
             let is_alone = check.columns == [rule.column];
-            if !suits || !is_alone || check.expression.len() > CHECK_BYTES_MAX {
-                return damaged("a rule looks at what is not its column, or is too long");
+            if !suits || !is_alone {
+                return damaged("a rule looks at what is not its column");
+            }
+            // The number of a column may be longer to write than the one that the domain's value has.
+            let (bytes, limit) = (check.expression.len(), CHECK_BYTES_MAX);
+            if bytes > limit {
+                let (table, name) = (self.name.as_str().into(), check.name.as_str().into());
+                return Err(TypeError::CheckTooLong { table, name, bytes, limit });
             }
         }
         Ok(())
@@ -175,7 +195,8 @@ impl CheckConstraint {
 mod tests {
     use super::*;
     use crate::expression::Expression;
-    use crate::{ColumnDefinition, DataType, TableChange};
+    use crate::schema::CHECKS_MAX;
+    use crate::{ColumnDefinition, ColumnInDomain, DataType, TableChange};
 
     fn positive(name: &str, unvalidated: &[&str]) -> TableDefinition {
         let unvalidated = unvalidated.iter().map(ToString::to_string).collect();
@@ -223,6 +244,29 @@ mod tests {
     fn a_rule_of_a_column_that_is_of_no_domain_is_refused() {
         let rules = positive("positive", &[]).rules_for(0);
         assert!(user().with_rules(rules).is_err());
+    }
+
+    #[test]
+    fn a_table_with_more_rules_than_its_bytes_can_count_is_refused() {
+        let rule = positive("positive", &[]).rules_for(1).remove(1);
+        assert!(user().with_rules(vec![rule.clone(); CHECKS_MAX]).is_ok());
+        let refused = user().with_rules(vec![rule; CHECKS_MAX + 1]);
+        assert!(matches!(refused, Err(TypeError::TooManyChecks { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn all_columns_of_a_domain_change_in_one_version() {
+        let column = |name: &str, number| ColumnInDomain {
+            name: name.into(),
+            domain: Some(ColumnDomain { number: 7, name: "positive".into(), gives_default: true }),
+            rules: positive("positive", &[]).rules_for(number),
+            default: Some(DefaultValue::Constant(3.into())),
+        };
+        let change = TableChange::SetDomainOfColumns(vec![column("id", 0), column("count", 1)]);
+        let altered = user().altered(&change, 0).unwrap();
+        assert_eq!((altered.version(), altered.rules().len()), (user().version() + 1, 4));
+        assert_eq!(altered.columns()[1].default, DefaultValue::Constant(3.into()));
+        assert_eq!(TableDefinition::from_bytes(&altered.to_bytes()), Ok(altered));
     }
 
     #[test]

@@ -107,21 +107,27 @@ pub enum TableChange {
     SetLabelsOfColumns(EnumType),
     /// The table, which is a domain, is another one.
     SetDomain(DomainDefinition),
-    /// A column is of another domain, or of none, and these are its rules. The rows that there are must meet those
-    /// that are new, but for those that are not validated.
-    SetDomainOfColumn {
-        /// Its name.
-        name: String,
-        /// The domain, of the column's type.
-        domain: Option<ColumnDomain>,
-        /// What it has of rules from now on.
-        rules: Vec<DomainRule>,
-    },
+    /// Columns are of other domains, or of none. The rows that there are must meet rules that are new, but for those
+    /// that are not validated.
+    SetDomainOfColumns(Vec<ColumnInDomain>),
     /// The table has another name.
     Rename {
         /// The new name.
         to: String,
     },
+}
+
+/// What a column has of its domain from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnInDomain {
+    /// The column's name.
+    pub name: String,
+    /// The domain, of the column's type.
+    pub domain: Option<ColumnDomain>,
+    /// The column's rules.
+    pub rules: Vec<DomainRule>,
+    /// Its default, if that becomes another.
+    pub default: Option<DefaultValue>,
 }
 
 impl TableChange {
@@ -223,20 +229,7 @@ impl TableDefinition {
             TableChange::SetColumn { name, nullable, default } => {
                 let index = self.column_index(name)?;
                 altered.columns[index].nullable = *nullable;
-                altered.columns[index].default = default.clone();
-                altered.columns[index].is_always_generated &= default.is_computed();
-                altered.check_columns()?;
-                // How a key column is stored does not depend on either.
-                if !self.primary_key.contains(&index) {
-                    let Since { number, version, .. } = history.columns[index];
-                    history.columns[index].version = altered.version;
-                    let (column, versions) =
-                        (self.columns[index].clone(), (version, altered.version));
-                    history.drop_column(Dropped { number, column, versions });
-                    if history.columns.len() + history.dropped.len() > COLUMNS_MAX {
-                        return Err(self.used_up("columns, those dropped or changed included"));
-                    }
-                }
+                altered.set_default(index, default, self, &mut history)?;
             }
             TableChange::AddCheck(check) => altered.checks.push(check.clone()),
             TableChange::DropCheck { name } => {
@@ -258,17 +251,48 @@ impl TableDefinition {
             TableChange::SetLabels(labels) => altered.labels = Some(labels.clone()),
             TableChange::SetLabelsOfColumns(of) => altered.set_labels(*of, &mut history),
             TableChange::SetDomain(domain) => altered.domain = Some(domain.clone()),
-            TableChange::SetDomainOfColumn { name, domain, rules } => {
-                let index = self.column_index(name)?;
-                let number = history.columns[index].number;
-                altered.columns[index].domain.clone_from(domain);
-                altered.rules.retain(|rule| rule.column != number);
-                altered.rules.extend(rules.iter().cloned());
+            TableChange::SetDomainOfColumns(columns) => {
+                for ColumnInDomain { name, domain, rules, default } in columns {
+                    let index = self.column_index(name)?;
+                    let number = history.columns[index].number;
+                    altered.columns[index].domain.clone_from(domain);
+                    altered.rules.retain(|rule| rule.column != number);
+                    altered.rules.extend(rules.iter().cloned());
+                    if let Some(default) = default {
+                        altered.set_default(index, default, self, &mut history)?;
+                    }
+                }
             }
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
         altered.history = Some(Arc::new(history));
         altered.checked()
+    }
+
+    /// Gives a column another default. Rows keep no default, so those of the version `before` are read by the column
+    /// as it was.
+    fn set_default(
+        &mut self,
+        index: usize,
+        default: &DefaultValue,
+        before: &TableDefinition,
+        history: &mut History,
+    ) -> Result<(), TypeError> {
+        self.columns[index].default = default.clone();
+        self.columns[index].is_always_generated &= default.is_computed();
+        self.check_columns()?;
+        // How a key column is stored depends neither on its default nor on whether it may be NULL.
+        if self.primary_key.contains(&index) {
+            return Ok(());
+        }
+        let Since { number, version, .. } = history.columns[index];
+        history.columns[index].version = self.version;
+        let (column, versions) = (before.columns[index].clone(), (version, self.version));
+        history.drop_column(Dropped { number, column, versions });
+        if history.columns.len() + history.dropped.len() > COLUMNS_MAX {
+            return Err(before.used_up("columns, those dropped or changed included"));
+        }
+        Ok(())
     }
 
     /// Gives the columns of a type of labels those that it has now. The codes in rows stay what they are.

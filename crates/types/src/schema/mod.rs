@@ -18,7 +18,7 @@ mod row_expression;
 mod sequence;
 mod view;
 
-pub use check::{CHECK_BYTES_MAX, CheckConstraint};
+pub use check::{CHECK_BYTES_MAX, CHECKS_MAX, CheckConstraint};
 pub use compiled::Schema;
 pub(crate) use compiled::{
     AllDefaults, DefaultKind, Field, KeyColumn, Place, RowLayout, StoredColumn,
@@ -29,8 +29,8 @@ pub use domain::{ColumnDomain, DOMAIN_VALUE, DomainDefinition, DomainRule};
 pub use foreign_key::{
     Deferral, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, ReferencedKey, ReferentialAction,
 };
+pub use history::{ColumnInDomain, History, NeedsNoRows, TableChange};
 pub(crate) use history::{Earlier, Source};
-pub use history::{History, NeedsNoRows, TableChange};
 pub use index::{
     EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, Indexed, IndexedColumn,
     IndexedExpression, KeyOrder, TIE, Uniqueness,

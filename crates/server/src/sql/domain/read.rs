@@ -11,7 +11,6 @@
 
 use onrush_types::DOMAIN_VALUE;
 use sqlparser::ast::{self, AlterTableOperation, ColumnDef, Ident, ObjectName};
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -79,8 +78,7 @@ fn alter(words: &[TokenWithSpan]) -> Result<Statement> {
         let to = parsed(Vec::new(), std::slice::from_ref(to), |parser| parser.parse_identifier())?;
         return Ok(Statement::Alter { name, action: Action::SetSchema(to) });
     }
-    let keywords = [Keyword::ALTER, Keyword::TABLE].map(|keyword| format!("{keyword:?}"));
-    let mut before: Vec<Token> = keywords.iter().map(|word| Token::make_keyword(word)).collect();
+    let mut before = vec![Token::make_keyword("ALTER"), Token::make_keyword("TABLE")];
     before.push(value());
     let is_of_column = match rest {
         [verb, what, ..] if is_word(verb, "set") || is_word(verb, "drop") => {
