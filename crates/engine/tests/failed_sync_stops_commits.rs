@@ -12,6 +12,9 @@ use common::{Fixture, all_rows, ids, note, notes};
 use onrush::{Error, Lsn, ScanOptions};
 use onrush_files::DiskErrorKind;
 
+/// The segment that commits are written to. Others are made ready meanwhile, and synced, too.
+const SEGMENT: &str = "log-0000000000000001";
+
 fn failure(operation: Operation, path: &'static str, skip: u64) -> Failure {
     Failure { operation, path, skip, kind: DiskErrorKind::Other }
 }
@@ -28,7 +31,7 @@ fn waiters_learn_that_the_outcome_is_unknown() {
     let mut session = db.session().unwrap();
     session.insert(&table, &note(1, "kept")).unwrap();
     disk.hold_syncs();
-    disk.fail(failure(Operation::Sync, "log", 0));
+    disk.fail(failure(Operation::Sync, SEGMENT, 0));
     std::thread::scope(|scope| {
         let waiters: Vec<_> = (2..10)
             .map(|id| {
@@ -80,7 +83,7 @@ fn tokens_and_delayed_commits_hear_of_it_too() {
     let (db, table) = fixture.create_with(notes());
     let mut session = db.session().unwrap();
     disk.hold_syncs();
-    disk.fail(failure(Operation::Sync, "log", 0));
+    disk.fail(failure(Operation::Sync, SEGMENT, 0));
     let token = session.insert_token(&table, &note(1, "lost?")).unwrap();
     disk.release_syncs();
     assert!(matches!(token.wait(), Err(Error::OutcomeUnknown { .. })));

@@ -52,6 +52,7 @@ fn rows_of_an_identity_share_no_more_than_those_of_session_ranges() {
 
 /// A random leaf was written by another session: its latch, its header, its order and the row's lines move.
 #[test]
+#[ignore = "half a minute, and other work on the machine adds to the counts: cargo test -p onrush-sharing -- --ignored"]
 fn random_rows_share_the_lines_of_their_leaf() {
     let Some(sharing) = counted("uuid-v4".parse().unwrap(), Durability::Delayed) else { return };
     assert_at_most(&sharing, 10.5, 9.5, 4.5);
@@ -60,6 +61,7 @@ fn random_rows_share_the_lines_of_their_leaf() {
 
 /// The engine's own threads run while a commit is waited for, and are counted with it.
 #[test]
+#[ignore = "half a minute, and other work on the machine adds to the counts: cargo test -p onrush-sharing -- --ignored"]
 fn durable_rows_share_a_sync_and_what_tells_of_it() {
     let Some(sharing) = counted("session-offset".parse().unwrap(), Durability::Durable) else {
         return;

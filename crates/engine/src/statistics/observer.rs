@@ -47,7 +47,7 @@ impl Observer {
     /// How things are, and what was done since the database was opened or the last reset.
     pub(crate) fn statistics(&self) -> Statistics {
         let engine = &*self.engine;
-        let frames = engine.frames.frames() as u64;
+        let (available, frames) = (engine.frames.available(), engine.frames.frames());
         let space = engine.log.space();
         Statistics {
             unix_millis: unix_millis(),
@@ -57,7 +57,8 @@ impl Observer {
             log_space_bytes: (space.in_use_bytes, space.capacity_bytes),
             log_queue: engine.registry.waiting_now(LOG_QUEUE),
             leaves: engine.leaf_count(),
-            frames: (frames - engine.frames.available() as u64, frames),
+            // Frames are given away and come again meanwhile: the two need not be of one moment.
+            frames: (frames.saturating_sub(available) as u64, frames as u64),
             memory: memory::parts(engine, &self.program),
             memory_limit_bytes: engine.options.memory_bytes,
             large_transactions: engine.resolver.large.open(),
