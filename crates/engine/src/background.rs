@@ -77,11 +77,18 @@ fn take_checkpoints(observer: &Observer, recorder: &Recorder) {
         let due = redo.used_bytes >= options.checkpoint_log_bytes.min(redo.limit_bytes / 2)
             || space.in_use_bytes * 2 >= space.capacity_bytes
             || due_by_time;
-        if !due || now < not_before {
+        if now < not_before {
             continue;
         }
-        match checkpoint::run(engine, recorder) {
-            Ok(_) => last = now,
+        let taken = if due {
+            checkpoint::run(engine, recorder).map(|_| last = now)
+        } else if checkpoint::is_space_install_due(engine) {
+            checkpoint::install_space(engine, recorder).map(drop)
+        } else {
+            continue;
+        };
+        match taken {
+            Ok(()) => {}
             Err(Error::DiskFull { .. }) => not_before = now + RETRY_AFTER,
             Err(error) => engine.stop_for(&error.to_string()),
         }

@@ -398,6 +398,27 @@ impl Database {
         checkpoint::run(self.engine(), &self.engine().recorder)
     }
 
+    /// Flushes the range with the most rows in front of its stock, as the engine's threads do where memory is short.
+    ///
+    /// # Errors
+    /// A full disk; a failed write stops the engine.
+    #[doc(hidden)]
+    pub fn flush_range(&self) -> Result<()> {
+        self.engine().check_open()?;
+        checkpoint::flush_fullest(self.engine(), &self.engine().recorder)
+    }
+
+    /// Frees the slots of stocks that were written anew since the last checkpoint, as the engine's thread does where
+    /// they are many; false if there was nothing to free, or a checkpoint is being taken.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint).
+    #[doc(hidden)]
+    pub fn install_space(&self) -> Result<bool> {
+        self.engine().check_open()?;
+        checkpoint::install_space(self.engine(), &self.engine().recorder)
+    }
+
     /// What opening this database had to do.
     #[must_use]
     pub fn recovery(&self) -> &RecoveryReport {

@@ -161,6 +161,62 @@ fn a_database_that_was_not_closed_comes_back_whole() {
     assert_same_rows(&all_rows(&mut session, &table), &rows(&model), "changed behind redo");
 }
 
+/// All tables in ranges, with log for many changes behind one checkpoint.
+fn with_much_log() -> Fixture {
+    let mut fixture = fixture(PastMemory::Always);
+    fixture.options.leaf_memory_bytes = 4 << 20;
+    fixture.options.log_capacity_bytes = 256 << 20;
+    fixture
+}
+
+/// Makes a table, takes a checkpoint, and writes its rows some times over, with a space install after so many of them,
+/// if that is to be.
+fn written_anew(fixture: &Fixture, install_every: Option<i64>) -> (Database, Table, Model) {
+    const ROWS: i64 = 12_000;
+    let (db, table) = fixture.create_with(notes());
+    let mut session = delayed_session(&db);
+    let (mut random, mut model) = (Random(8), Model::new());
+    for number in 0..4 * ROWS {
+        let id = if number < ROWS { number } else { random.id_below(ROWS) };
+        let text = format!("{number} {}", "x".repeat(1500));
+        session.upsert(&table, &note(id, &text)).unwrap();
+        model.insert(id, text);
+        if number + 1 == ROWS {
+            db.checkpoint().unwrap();
+        }
+        if install_every.is_some_and(|every| number > ROWS && number % every == 0) {
+            db.install_space().unwrap();
+        }
+    }
+    db.barrier().unwrap();
+    drop(session);
+    (db, table, model)
+}
+
+#[test]
+fn slots_of_stocks_that_were_written_anew_are_free_before_the_next_checkpoint() {
+    let (kept, freed) = (with_much_log(), with_much_log());
+    let (kept, _, _) = written_anew(&kept, None);
+    let (freed, _, _) = written_anew(&freed, Some(500));
+    assert_eq!((count(&kept, Counter::Checkpoints), count(&freed, Counter::Checkpoints)), (1, 1));
+    assert!(count(&freed, Counter::SpaceInstalls) > 10);
+    let (kept, freed) = (kept.statistics().slots, freed.statistics().slots);
+    assert!(freed < kept, "{freed} slots, without space installs {kept}");
+}
+
+#[test]
+fn a_crash_behind_a_space_install_loses_nothing() {
+    let disk = Arc::new(MemoryDisk::new());
+    let mut fixture = Fixture { disk: disk.clone(), ..with_much_log() };
+    let (db, _, model) = written_anew(&fixture, Some(1000));
+    assert!(count(&db, Counter::SpaceInstalls) > 10);
+    fixture.disk = Arc::new(disk.copy());
+    let again = fixture.open();
+    let table = again.table("notes").unwrap();
+    assert!(again.recovery().rows > 0);
+    assert_same_rows(&all_rows(&mut delayed_session(&again), &table), &rows(&model), "redone");
+}
+
 #[test]
 fn a_snapshot_sees_what_was_there_before_flushes_and_compactions() {
     let fixture = fixture(PastMemory::Always);

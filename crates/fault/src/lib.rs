@@ -36,6 +36,10 @@ faults! {
     LogNotToE,
     /// Old slots are freed before the superblock is durable.
     FreeBeforeSuperblock,
+    /// A space install takes a new C: what is above the old one and not written back is not redone.
+    SpaceInstallTakesNewC,
+    /// A space install does not make the log durable to its E.
+    SpaceInstallNotToE,
     /// Data files are not synced before the superblock.
     NoDataSync,
     /// The directory takes images that are not written yet.

@@ -71,6 +71,8 @@ pub enum Action {
     /// A table's name goes to another table that comes and goes, and back or on.
     PassNames,
     Checkpoint,
+    /// Slots of stocks that were written anew are freed without a checkpoint.
+    InstallSpace,
     Barrier,
     WriteLog,
     ChangeDurability,
@@ -82,8 +84,8 @@ pub enum Action {
 
 /// Every action, with its usual weight; moving rows needs a front and comes with it, deleting runs
 /// of rows, answers that rest on others and altered tables come by chances of their own, changing
-/// rows all over a table comes with visits to commits; filling leaves and log segments is for lists
-/// of actions, filling them in one round for torn ones.
+/// rows all over a table comes with visits to commits, installing space with ranges; filling leaves and
+/// log segments is for lists of actions, filling them in one round for torn ones.
 const ACTIONS: [(Action, u64); 21] = [
     (Action::Insert, 60),
     (Action::InsertTaken, 4),
@@ -213,6 +215,7 @@ impl Plan {
             let past_memory = [PastMemory::Always, PastMemory::Auto][ranges.below(2) as usize];
             // The ring bounds the memory for a transaction's changes.
             let (log_ring_bytes, log_capacity_bytes) = (4 << 20, 16 << 20);
+            weights.push((Action::InstallSpace, 20));
             Options { past_memory, log_ring_bytes, log_capacity_bytes, ..options }
         } else {
             options

@@ -10,7 +10,7 @@ use crate::disk::{BoundaryKind, CrashMode};
 use crate::window::Loss;
 
 /// Counters of the engine that show what a run went through.
-const COUNTERS: [Counter; 22] = [
+const COUNTERS: [Counter; 23] = [
     Counter::Commits,
     Counter::DurableCommits,
     Counter::Rollbacks,
@@ -29,6 +29,7 @@ const COUNTERS: [Counter; 22] = [
     Counter::ImagesEviction,
     Counter::ImagesCheckpoint,
     Counter::Checkpoints,
+    Counter::SpaceInstalls,
     Counter::KeyLeases,
     Counter::RangeFlushes,
     Counter::RangeCompactions,

@@ -327,7 +327,7 @@ impl World {
             }
             Action::Fill => self.fill(),
             Action::LongRound => self.fill().and_then(|()| self.barrier()),
-            Action::Checkpoint | Action::Reopen => Ok(()),
+            Action::Checkpoint | Action::InstallSpace | Action::Reopen => Ok(()),
         }
     }
 
@@ -367,6 +367,7 @@ pub fn act_all(world: &SharedWorld, actions: &[Action]) -> Checked<()> {
         }
         match action {
             Action::Checkpoint => checkpoints::checkpoint(world)?,
+            Action::InstallSpace => checkpoints::install_space(world)?,
             Action::Reopen => restart(&mut locked(world))?,
             other => locked(world).act(*other)?,
         }

@@ -69,6 +69,8 @@ const KNOWN: &[(Fault, u64)] = &[
     (Fault::RedoneRemovalLost, 7),
     (Fault::StocksNotSwept, 195),
     (Fault::RedoneTakeBackHides, 122),
+    (Fault::SpaceInstallTakesNewC, 7),
+    (Fault::SpaceInstallNotToE, 7),
 ];
 
 fn known_seed(fault: Fault) -> Option<u64> {

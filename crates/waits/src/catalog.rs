@@ -265,6 +265,8 @@ catalog! {
         StockReads = "STOCK_READS", Events, "Keys for which a stock was read.";
         StockReadBytes = "STOCK_READ_BYTES", Bytes, "Bytes of stocks read from disk.";
         Checkpoints = "CHECKPOINTS", Events, "Checkpoints installed.";
+        SpaceInstalls = "SPACE_INSTALLS", Events,
+            "Directories installed between checkpoints, to free the slots of stocks that were written anew.";
         RedoneRecords = "REDONE_RECORDS", Events, "Log records redone by recovery.";
         LogRounds = "LOG_ROUNDS", Events, "Rounds of the log writer: a write, and a sync if due.";
         LogBlocks = "LOG_BLOCKS", Events, "Log blocks written.";

@@ -66,7 +66,11 @@ impl StoredRows {
     /// Of a latched leaf, or of the range that it is the first leaf of.
     pub(super) fn of(leaf: &LeafState) -> StoredRows {
         match (&leaf.range, &leaf.image) {
-            (Some(range), _) => StoredRows::Stock(range.stock()),
+            (Some(range), _) => {
+                let stock = range.stock();
+                stock.runs().for_each(|run| run.set_named());
+                StoredRows::Stock(stock)
+            }
             (None, Some(image)) => StoredRows::Image(Arc::clone(image)),
             (None, None) => StoredRows::None,
         }

@@ -85,17 +85,18 @@ impl Store {
         Ok(())
     }
 
-    /// As [`flush_fullest`](Self::flush_fullest); on a full disk once more behind a checkpoint, which frees the slots
-    /// of replaced runs.
+    /// As [`flush_fullest`](Self::flush_fullest); on a full disk once more when the slots of replaced runs are free: by
+    /// a space install, which needs next to none itself, or by a checkpoint.
     fn flush_with_space(&self, recorder: &Recorder) -> Result<Flushed> {
-        match self.flush_fullest(recorder) {
-            Err(Error::DiskFull { .. }) => {
-                self.compact_garbage(recorder)?;
-                super::run(self, recorder)?;
-                self.flush_fullest(recorder)
-            }
-            flushed => flushed,
+        let flushed = self.flush_fullest(recorder);
+        let Err(Error::DiskFull { .. }) = flushed else { return flushed };
+        self.compact_garbage(recorder)?;
+        if let Ok(true) = super::install_space(self, recorder) {
+            let flushed = self.flush_fullest(recorder);
+            let Err(Error::DiskFull { .. }) = flushed else { return flushed };
         }
+        super::run(self, recorder)?;
+        self.flush_fullest(recorder)
     }
 
     /// On a full disk: compacts the stock that has the most that a compaction drops, if there is space for that. Its
@@ -338,6 +339,11 @@ impl ColdNodes {
         self.counts.retain(|_, count| is_left(count));
         self.made.retain(|_, made| is_left(made));
     }
+}
+
+/// Flushes the range with the most frames in front of it, if there is one.
+pub(crate) fn flush_fullest(store: &Store, recorder: &Recorder) -> Result<()> {
+    store.flush_fullest(recorder).map(drop)
 }
 
 /// Keeps frames of front leaves free; for a thread.

@@ -7,6 +7,7 @@ mod pin;
 mod progress;
 mod record;
 mod report;
+mod space_install;
 mod store;
 mod superblock;
 mod sweep;
@@ -24,13 +25,14 @@ use onrush_waits::{Counter, LatchClass, Phase, Recorder, Wait};
 use parking_lot::Mutex;
 
 pub(crate) use directory::{Directory, Root};
-pub(crate) use maintain::{compact_ranges, flush_ranges};
+pub(crate) use maintain::{compact_ranges, flush_fullest, flush_ranges};
 pub(crate) use pin::Pin;
 pub(crate) use progress::Progress;
 pub use progress::{CheckpointProgress, CheckpointStage};
 pub use record::CheckpointRecord;
 pub(crate) use record::{Records, unix_micros};
 pub use report::CheckpointReport;
+pub(crate) use space_install::{install_space, is_space_install_due};
 pub(crate) use store::Store;
 pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
 pub(crate) use sweep::{sweep_aborted, sweep_due};
@@ -71,6 +73,16 @@ impl Checkpointer {
     }
 }
 
+/// What a directory is of.
+struct Bounds {
+    /// The number of the checkpoint that it is of.
+    checkpoint: u64,
+    /// C.
+    start: LogPosition,
+    /// E.
+    end: Lsn,
+}
+
 /// The checkpointer's place in the engine, empty until recovery has read what is installed.
 pub(crate) type CheckpointerCell = Mutex<Option<Checkpointer>>;
 
@@ -106,6 +118,7 @@ impl Checkpointer {
         let early_end = planted(Fault::EBeforeWalk).then(|| store.log.tail());
         let written = write_back::write_back(store, recorder, &mut self.imagers, epoch, start.lsn);
         self.changed.extend(written.changed);
+        let replaced = store.ranges.replaced_slots();
         self.changed.extend(store.ranges.take_changed());
         let images = written.images?;
         let late_start = planted(Fault::CAfterEpoch).then(|| store.log.position());
@@ -123,7 +136,10 @@ impl Checkpointer {
         }
         store.progress.set_stage(CheckpointStage::Install);
         let segments = collected.changed_segments();
-        self.install(store, recorder, collected, start, end)?;
+        let checkpoint = self.installed.checkpoint + 1;
+        self.install(store, recorder, collected, Bounds { checkpoint, start, end })?;
+        self.changed.clear();
+        store.ranges.forget_replaced(replaced);
         store.resolver.large.forget(&swept);
         recorder.count(Counter::Checkpoints, 1);
         let report = CheckpointReport {
@@ -144,11 +160,9 @@ impl Checkpointer {
         store: &Store,
         recorder: &Recorder,
         collected: walk::Collected,
-        start: LogPosition,
-        end: Lsn,
+        Bounds { checkpoint, start, end }: Bounds,
     ) -> Result<()> {
         let mut directory = collected.write(store)?;
-        let checkpoint = self.installed.checkpoint + 1;
         let root = directory.write_root(store)?;
         let end = if planted(Fault::EAfterList) { late_end(store, recorder)? } else { end };
         {
@@ -175,7 +189,6 @@ impl Checkpointer {
         store.throttle.set_redo_from(superblock.start.lsn);
         self.installed = superblock;
         self.directory = Arc::new(directory);
-        self.changed.clear();
         store.log.recycle_below(&recycle_to)?;
         Ok(())
     }

@@ -93,6 +93,128 @@ pub(super) fn collect(
     Ok(Collected { tables, next_object: store.catalog.next_object(), large })
 }
 
+/// Low fences of what is not as a directory says.
+type Changed = Vec<(ObjectId, Box<[u8]>)>;
+
+/// Looks at the key ranges of `changed` alone, and takes those of them that are clean: what a directory with the same C
+/// may have. With what was not taken; none if no directory can be made or none would be another one. The caller keeps
+/// tables from being created, truncated and dropped.
+pub(super) fn collect_clean(
+    store: &Store,
+    recorder: &Recorder,
+    installed: &Directory,
+    changed: &[(ObjectId, Box<[u8]>)],
+) -> Result<Option<(Collected, Changed)>> {
+    if !store.catalog.all_private().is_empty() || !installed.large.private.is_empty() {
+        return Ok(None);
+    }
+    let all = store.catalog.all();
+    let mut lows: BTreeMap<ObjectId, Vec<&[u8]>> = BTreeMap::new();
+    for (object, low) in changed {
+        lows.entry(*object).or_default().push(low);
+    }
+    let mut tables = Vec::with_capacity(all.len());
+    let mut left = Vec::new();
+    let mut takes_some = false;
+    for table in all {
+        let object = table.tree.object().ok_or_else(do_not_meet)?;
+        let definition = table.schema.definition().to_bytes();
+        let known = installed.tables.get(&table.id);
+        let known = known.filter(|known| known.object == object && known.definition == definition);
+        let lows = lows.remove(&object).unwrap_or_default();
+        let parts = match known {
+            Some(known) => {
+                let (parts, left_here) = clean_parts(store, recorder, &table, known, &lows)?;
+                left.extend(left_here.into_iter().map(|low| (object, low)));
+                takes_some |= parts.iter().any(|part| matches!(part, Part::Fresh(_)));
+                parts
+            }
+            // Temporary ones come and go all the time.
+            None if !table.tree.is_logged() => vec![Part::Fresh(vec![SegmentEntry::empty()])],
+            None => return Ok(None),
+        };
+        let counters = table.counters();
+        tables.push(CollectedTable { id: table.id, object, definition, counters, parts });
+    }
+    // Behind the leaves, as in a checkpoint.
+    let large = store.resolver.large.table(&[]);
+    let collected = Collected { tables, next_object: store.catalog.next_object(), large };
+    Ok(takes_some.then_some((collected, left)))
+}
+
+/// The segments of a table, those anew that can be; and low fences in the others that changed.
+fn clean_parts(
+    store: &Store,
+    recorder: &Recorder,
+    table: &TableEntry,
+    known: &TableDirectory,
+    lows: &[&[u8]],
+) -> Result<(Vec<Part>, Vec<Box<[u8]>>)> {
+    let mut changed: Vec<Vec<&[u8]>> = vec![Vec::new(); known.segments.len()];
+    for low in lows {
+        let index = known.segments.partition_point(|segment| &*segment.low <= *low);
+        changed[index.saturating_sub(1)].push(low);
+    }
+    let mut parts = Vec::with_capacity(known.segments.len());
+    let mut left = Vec::new();
+    for (index, (segment, lows)) in known.segments.iter().zip(changed).enumerate() {
+        let high = known.segments.get(index + 1).map(|next| &*next.low);
+        let clean = match lows.is_empty() {
+            true => None,
+            false => clean_leaves(store, recorder, (table, known.object), &segment.low, high)?,
+        };
+        match clean {
+            Some(entries) => parts.push(Part::Fresh(entries)),
+            None => {
+                left.extend(lows.into_iter().map(Box::from));
+                parts.push(Part::Kept(Arc::clone(segment)));
+            }
+        }
+    }
+    Ok((parts, left))
+}
+
+/// As [`leaves`]; none if one of them is dirty without a range, or if they do not begin and end where the segment does.
+fn clean_leaves(
+    store: &Store,
+    recorder: &Recorder,
+    (table, object): (&TableEntry, ObjectId),
+    low: &[u8],
+    high: Option<&[u8]>,
+) -> Result<Option<Vec<SegmentEntry>>> {
+    let mut entries = Vec::new();
+    let mut at = low.to_vec();
+    loop {
+        let Ok((_, leaf)) = table.tree.latch_shared(store, recorder, &at, object) else {
+            return Ok(None);
+        };
+        let is_clean = leaf.range.is_some() || !leaf.is_dirty();
+        let begins_here = match &leaf.range {
+            Some(range) => *range.low == *at,
+            None => leaf.low.bytes() == at,
+        };
+        let rows = StoredRows::of(&leaf);
+        // An image that is being written is of a leaf that was dirty a moment ago.
+        let is_written = match &rows {
+            StoredRows::Image(image) => image.is_written(),
+            StoredRows::Stock(_) | StoredRows::None => true,
+        };
+        if !is_clean || !begins_here || !is_written {
+            return Ok(None);
+        }
+        entries.push(SegmentEntry { low: at.as_slice().into(), rows });
+        let next = match &leaf.range {
+            Some(range) => range.high.as_deref(),
+            None => leaf.high.as_ref().map(Fence::bytes),
+        };
+        match (next, high) {
+            (next, high) if next == high => return Ok(Some(entries)),
+            (Some(next), high) if high.is_none_or(|high| next < high) => at = next.to_vec(),
+            _ => return Ok(None),
+        }
+    }
+}
+
 fn changed_parts(
     store: &Store,
     recorder: &Recorder,

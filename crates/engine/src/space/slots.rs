@@ -347,7 +347,7 @@ impl Space {
 
 /// How many extents a data file of `extents` gets when it grows; none if it has all that there may be.
 fn longer(extents: u64) -> Option<u64> {
-    let wanted = extents + GROWTH_EXTENTS.max(extents / 16);
+    let wanted = extents + GROWTH_EXTENTS.max(extents / 32);
     (extents < EXTENTS_MAX).then(|| wanted.min(EXTENTS_MAX))
 }
 

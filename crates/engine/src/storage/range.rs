@@ -18,7 +18,7 @@ use onrush_filter::FingerprintBits;
 use onrush_log::{AtomicLsn, Log, Lsn};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-use super::run::hash_of;
+use super::run::{Run, hash_of};
 use super::stock::Stock;
 use super::stock_read::{StockKey, StockPart, WantedPart};
 use super::{LeafState, Storage};
@@ -121,6 +121,8 @@ pub(crate) struct Ranges {
     front_frames: AtomicUsize,
     /// Memory that all stocks take.
     stock_bytes: AtomicU64,
+    /// Slots of runs that stocks have no more, and that are kept by the installed directory.
+    replaced_slots: AtomicU64,
     /// Low fences of what must be collected anew for the directory.
     changed: Mutex<Vec<(ObjectId, Box<[u8]>)>>, // held over memory alone
     /// Objects and low fences of leaves that were read for changes, until they are counted.
@@ -196,6 +198,9 @@ impl Ranges {
             let old = std::mem::replace(&mut *range.stock.write(), Arc::new(stock));
             self.stock_bytes.fetch_add(bytes, Ordering::Relaxed);
             self.stock_bytes.fetch_sub(old.memory_bytes() as u64, Ordering::Relaxed);
+            let stock = range.stock.read();
+            let is_gone = |run: &&Arc<Run>| !stock.runs().any(|own| Arc::ptr_eq(own, run));
+            self.note_replaced(old.runs().filter(is_gone));
         }
         self.note_changed(range.object, &range.low);
     }
@@ -228,9 +233,25 @@ impl Ranges {
         let mut all = self.all.lock();
         if !range.is_retired.swap(true, Ordering::AcqRel) {
             all.retain(|own| !Arc::ptr_eq(own, range));
-            let bytes = range.stock.read().memory_bytes() as u64;
-            self.stock_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let stock = range.stock.read();
+            self.stock_bytes.fetch_sub(stock.memory_bytes() as u64, Ordering::Relaxed);
+            self.note_replaced(stock.runs());
         }
+    }
+
+    fn note_replaced<'r>(&self, runs: impl Iterator<Item = &'r Arc<Run>>) {
+        let slots = runs.map(|run| run.named_slots()).sum();
+        self.replaced_slots.fetch_add(slots, Ordering::Relaxed);
+    }
+
+    /// About as many slots become free when a directory is installed that has the stocks of now.
+    pub(crate) fn replaced_slots(&self) -> u64 {
+        self.replaced_slots.load(Ordering::Relaxed)
+    }
+
+    /// So many of them are free, or must wait for a checkpoint.
+    pub(crate) fn forget_replaced(&self, slots: u64) {
+        self.replaced_slots.fetch_sub(slots, Ordering::Relaxed);
     }
 
     /// Whether ranges are about to be made.

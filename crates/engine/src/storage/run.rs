@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use onrush_files::AlignedBuffer;
 use onrush_filter::{Filter, FingerprintBits};
@@ -45,6 +46,8 @@ pub(crate) struct Run {
     /// Numbers of the large transactions whose intents it has, ascending.
     owners: Box<[u64]>,
     head: Blob,
+    /// Whether a directory names it, or is about to.
+    is_named: AtomicBool,
 }
 
 /// What a run has.
@@ -74,6 +77,7 @@ impl Run {
             totals: head.totals,
             owners: head.owners.clone().into_boxed_slice(),
             head: Blob::adopt(space, address, slots),
+            is_named: AtomicBool::new(true),
         }
     }
 
@@ -93,6 +97,16 @@ impl Run {
     /// Where the head is.
     pub(crate) fn address(&self) -> BlobAddress {
         self.head.address()
+    }
+
+    /// A directory names it, or is about to: its slots are not free as soon as no stock has it.
+    pub(crate) fn set_named(&self) {
+        self.is_named.store(true, Ordering::Relaxed);
+    }
+
+    /// Slots of its images that are kept by a directory alone once no stock has it.
+    pub(super) fn named_slots(&self) -> u64 {
+        if self.is_named.load(Ordering::Relaxed) { self.images() as u64 } else { 0 }
     }
 
     /// The low fence of an image.
@@ -341,6 +355,7 @@ impl<'s> RunWriter<'s> {
             totals: head.totals,
             owners: head.owners.into_boxed_slice(),
             head: blob,
+            is_named: AtomicBool::new(false),
         };
         Ok((run, keys))
     }

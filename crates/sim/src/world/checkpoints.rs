@@ -28,6 +28,23 @@ const VISITS: [Action; 12] = [
 
 /// A checkpoint. The lock on the world is free while it runs.
 pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
+    visited(shared, "checkpoint", |database| database.checkpoint().map(drop))
+}
+
+/// A directory with the C of the last checkpoint, as [`checkpoint`], mostly of a stock that is another one by then.
+pub(super) fn install_space(shared: &SharedWorld) -> Checked<()> {
+    let flushes = locked(shared).random.chance(3, 4);
+    if flushes {
+        visited(shared, "flush", Database::flush_range)?;
+    }
+    visited(shared, "space install", |database| database.install_space().map(drop))
+}
+
+fn visited(
+    shared: &SharedWorld,
+    what: &str,
+    take: impl FnOnce(&Database) -> onrush::Result<()>,
+) -> Checked<()> {
     let (database, gate) = {
         let world = locked(shared);
         let database = world.database()?.clone();
@@ -37,7 +54,7 @@ pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
         let visited = Arc::clone(shared);
         gate.open(Box::new(move || visit(&visited, false)));
     }
-    let outcome = database.checkpoint();
+    let outcome = take(&database);
     if let Some(gate) = &gate {
         gate.close();
     }
@@ -46,8 +63,8 @@ pub(super) fn checkpoint(shared: &SharedWorld) -> Checked<()> {
         return Err(violation);
     }
     match outcome {
-        Ok(_) => Ok(()),
-        Err(error) => world.failed("checkpoint", &error).map(|_| ()),
+        Ok(()) => Ok(()),
+        Err(error) => world.failed(what, &error).map(|_| ()),
     }
 }
 
