@@ -5,6 +5,7 @@
 //! 2. A type is not dropped while a column is of it.
 
 use onrush::{ColumnDefinition, DataType, EnumType, Error, Result, Table, Transaction};
+use onrush_query::ColumnType;
 
 /// The type that a table of the engine's is; none if it is something else.
 pub(crate) fn of_table(table: &Table) -> Option<EnumType> {
@@ -17,6 +18,16 @@ pub(crate) fn of_column(data_type: DataType) -> Option<EnumType> {
     match data_type {
         DataType::Enum(of) => Some(of),
         _ => None,
+    }
+}
+
+/// The enumerated type of values, or of what arrays of them have.
+pub(crate) fn of_values(column_type: ColumnType) -> Option<EnumType> {
+    match column_type {
+        ColumnType::Stored(data_type)
+        | ColumnType::Array(data_type)
+        | ColumnType::Vector(data_type) => of_column(data_type),
+        ColumnType::Char => None,
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::FieldRef;
+use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::DataType;
 
 use super::field_of;
@@ -17,6 +17,7 @@ use crate::values::scalar;
 /// The expression, noted with the type of its branches; constants in quotes among them are read as of that.
 pub(super) fn typed(mut expression: Expr, schema: &DFSchema) -> Result<Expr> {
     let mut branches = branches(&mut expression);
+    read_arrays(&mut branches, schema)?;
     let Some(common) = common(&branches, schema) else { return Ok(expression) };
     for branch in &mut branches {
         if let Expr::Literal(ScalarValue::Utf8(Some(written)), _) = &**branch
@@ -27,6 +28,20 @@ pub(super) fn typed(mut expression: Expr, schema: &DFSchema) -> Result<Expr> {
     }
     let noted: FieldRef = Arc::new(field("", common, true));
     Ok(Expr::Cast(Cast::new_from_field(Box::new(expression), noted)))
+}
+
+/// Constants in quotes beside an array are arrays.
+fn read_arrays(branches: &mut [&mut Expr], schema: &DFSchema) -> Result<()> {
+    let is_array = |branch: &&&mut Expr| matches!(branch.get_type(schema), Ok(ArrowType::List(_)));
+    let Some(array) = branches.iter().find(is_array).map(|branch| (**branch).clone()) else {
+        return Ok(());
+    };
+    for branch in branches {
+        if matches!(**branch, Expr::Literal(ScalarValue::Utf8(Some(_)), _)) {
+            super::adopt_type(branch, &array, schema)?;
+        }
+    }
+    Ok(())
 }
 
 fn branches(expression: &mut Expr) -> Vec<&mut Expr> {

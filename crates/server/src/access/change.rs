@@ -1,11 +1,10 @@
 //! Changes of roles and grants, as a transaction makes them: they are its rows, and come and go with it.
 
-use std::collections::BTreeSet;
-
 use onrush::{Database, Table, Transaction};
 
-use super::roles::EVERYONE;
-use super::{Object, PUBLIC, Right, Role, RoleChange, Roles, place_of_schema, store, way_in};
+use super::defaults::{self, Scope};
+use super::roles::{EVERYONE, SERVER_OWNER};
+use super::{Kind, Object, PUBLIC, Right, Role, RoleChange, Roles, place_of_schema, store, way_in};
 use crate::error::{Result, SqlError, state};
 
 /// Roles as a transaction sees and changes them.
@@ -94,14 +93,16 @@ impl RoleChanges<'_, '_> {
         is_grant: bool,
     ) -> Result<()> {
         let roles = self.roles()?;
-        let number = match role {
-            PUBLIC => EVERYONE,
-            role => roles.roles.get(role).ok_or_else(|| no_role(role))?.number,
-        };
+        let number = grantee(&roles, role)?;
         let place = (number, on.place);
         let is_owner = roles.is_owner(number, on);
-        let of_owner = || if is_owner { on.all.iter().copied().collect() } else { BTreeSet::new() };
-        let mut granted = roles.grants.get(&place).cloned().unwrap_or_else(of_owner);
+        let at_first = match number {
+            _ if is_owner => on.kind.rights(),
+            EVERYONE => on.kind.rights_of_everyone(),
+            _ => &[],
+        };
+        let given = roles.grants.get(&place).cloned();
+        let mut granted = given.unwrap_or_else(|| at_first.iter().copied().collect());
         for right in rights {
             if is_grant {
                 granted.insert(*right);
@@ -109,7 +110,7 @@ impl RoleChanges<'_, '_> {
                 granted.remove(right);
             }
         }
-        match is_owner {
+        match is_owner || !at_first.is_empty() {
             true => store::put_own(self.database, self.transaction, place, Some(&granted))?,
             false => store::put_grant(self.database, self.transaction, place, &granted)?,
         }
@@ -152,7 +153,37 @@ impl RoleChanges<'_, '_> {
     /// Takes everything back that was granted to a role.
     pub(crate) fn take_grants(&mut self, role: &str) -> Result<()> {
         let number = self.number_of(role)?;
-        Ok(store::forget_grants(self.database, self.transaction, |role, _| role == number)?)
+        store::forget_grants(self.database, self.transaction, |role, _| role == number)?;
+        Ok(defaults::forget_role(self.database, self.transaction, number)?)
+    }
+
+    /// Grants rights on what a role, or with none the owner of the server, is going to make, or takes them back.
+    pub(crate) fn grant_by_default(
+        &mut self,
+        owner: Option<&str>,
+        (schema, kind): (Option<i64>, Kind),
+        role: &str,
+        (rights, is_grant): (&[Right], bool),
+    ) -> Result<()> {
+        let roles = self.roles()?;
+        let owner = match owner {
+            Some(name) => roles.roles.get(name).ok_or_else(|| no_role(name))?.number,
+            None => SERVER_OWNER,
+        };
+        let scope = Scope::new(owner, schema, kind);
+        let number = grantee(&roles, role)?;
+        let at_first = scope.at_first(number);
+        let known = roles.defaults.get(&scope).and_then(|granted| granted.get(&number));
+        let mut granted = known.unwrap_or(&at_first).clone();
+        for right in rights {
+            if is_grant {
+                granted.insert(*right);
+            } else {
+                granted.remove(right);
+            }
+        }
+        let granted = (granted != at_first).then_some(&granted);
+        Ok(defaults::put(self.database, self.transaction, (scope, number), granted)?)
     }
 
     fn number_of(&mut self, role: &str) -> Result<i64> {
@@ -192,6 +223,7 @@ pub(crate) fn forget_schema(
 ) -> onrush::Result<()> {
     let place = place_of_schema(number);
     store::forget_owners(database, transaction, |of| of == place)?;
+    defaults::forget_schema(database, transaction, place)?;
     store::forget_grants(database, transaction, |_, on| on == place)
 }
 
@@ -210,6 +242,14 @@ pub(crate) fn move_table(
         store::forget_owners(database, transaction, |table| table == from)?;
     }
     store::forget_grants(database, transaction, |_, on| on == from)
+}
+
+/// The number of whom something is granted to.
+fn grantee(roles: &Roles, name: &str) -> Result<i64> {
+    match name {
+        PUBLIC => Ok(EVERYONE),
+        name => Ok(roles.roles.get(name).ok_or_else(|| no_role(name))?.number),
+    }
 }
 
 fn no_role(name: &str) -> SqlError {

@@ -115,6 +115,18 @@ impl Access {
         }
     }
 
+    /// Refuses to define something of a type that the client was not granted the use of. It is told by its name
+    /// as the client would write it.
+    pub(crate) fn check_type(&self, who: &Identity, of: &Table, shown: &str) -> Result<()> {
+        let may = self.may_do_all(who, of)
+            || self.ask(who, |roles, role| roles.may(role, Right::Usage, of));
+        match may {
+            true => Ok(()),
+            false => Err(denied(format!("permission denied for type {shown}"))
+                .with_hint(format!("Its owner can GRANT USAGE ON TYPE {shown} TO {}.", who.name))),
+        }
+    }
+
     fn check_usage(&self, who: &Identity, schema: &str) -> Result<()> {
         match self.ask(who, |roles, role| roles.may_in_schema(role, Right::Usage, schema)) {
             true => Ok(()),

@@ -12,6 +12,7 @@
 
 mod change;
 mod checks;
+mod defaults;
 mod logins;
 mod rights;
 mod roles;
@@ -26,8 +27,9 @@ use parking_lot::{Mutex, RwLock};
 
 pub(crate) use change::own_tables;
 pub(crate) use change::{RoleChanges, forget_schema, forget_table, move_table};
+pub(crate) use defaults::{DefaultGrants, grant_defaults};
 pub use logins::Logins;
-pub(crate) use rights::Right;
+pub(crate) use rights::{Kind, Right};
 pub(crate) use roles::{Object, PLACE_OF_PUBLIC, PUBLIC, Role, RoleChange, Roles, place_of_schema};
 pub(crate) use verifier::Verifier;
 

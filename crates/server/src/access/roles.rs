@@ -6,13 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onrush::Table;
 
-use super::Right;
+use super::defaults::Defaults;
+use super::rights::{Kind, Right};
 use super::verifier::Verifier;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 
 /// What everyone is called, and whom no role is called.
 pub(crate) const PUBLIC: &str = "public";
+/// Where default rights have the number of a role, that of who owns what belongs to none.
+pub(super) const SERVER_OWNER: i64 = -2;
 /// The number of everyone, where a grant has that of a role.
 pub(super) const EVERYONE: i64 = -1;
 /// The schema `public`, where a grant has the number of a table.
@@ -59,6 +62,8 @@ pub(crate) struct Roles {
     pub(super) grants: BTreeMap<(i64, i64), BTreeSet<Right>>,
     /// The numbers of those whom tables and schemas belong to, by the numbers of these.
     pub(super) owners: BTreeMap<i64, i64>,
+    /// What things are granted when they are made.
+    pub(super) defaults: Defaults,
     /// Numbers of schemas, by their names.
     pub(super) schemas: BTreeMap<String, i64>,
 }
@@ -75,22 +80,28 @@ pub(crate) struct Object {
     pub(super) place: i64,
     /// That of what has its owner: a sequence that a table owns has that one's.
     owner_place: i64,
-    /// All rights that there are on it.
-    pub(super) all: &'static [Right],
+    pub(super) kind: Kind,
 }
 
 impl Object {
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(crate) fn of_table(table: &Table) -> Object {
         let sequence = table.definition().sequence();
         let owner = sequence.and_then(|sequence| sequence.owner);
-        let all: &[Right] =
-            if sequence.is_some() { &Right::OF_SEQUENCES } else { &Right::OF_TABLES };
+        let kind = match sequence {
+            Some(_) => Kind::Sequence,
+            None if table.definition().is_type() => Kind::Type,
+            None => Kind::Table,
+        };
         let owner_place = i64::from(owner.map_or(table.id(), |owner| owner.table));
-        Object { place: i64::from(table.id()), owner_place, all }
+        Object { place: i64::from(table.id()), owner_place, kind }
     }
 
     pub(crate) fn of_schema(place: i64) -> Object {
-        Object { place, owner_place: place, all: &Right::OF_SCHEMAS }
+        Object { place, owner_place: place, kind: Kind::Schema }
     }
 }
 
@@ -111,7 +122,11 @@ impl Roles {
             Some(rights) => rights.contains(&right),
             None => self.owns(role, object.owner_place),
         };
-        own || granted(EVERYONE).is_some_and(|rights| rights.contains(&right))
+        let of_everyone = || match granted(EVERYONE) {
+            Some(rights) => rights.contains(&right),
+            None => object.kind.rights_of_everyone().contains(&right),
+        };
+        own || of_everyone()
     }
 
     /// Whether something belongs to who has this number.
@@ -159,7 +174,7 @@ impl Roles {
         self.name_of(*self.owners.get(&place)?)
     }
 
-    fn name_of(&self, number: i64) -> Option<&str> {
+    pub(super) fn name_of(&self, number: i64) -> Option<&str> {
         let mut all = self.roles.iter();
         all.find(|(_, role)| role.number == number).map(|(name, _)| name.as_str())
     }
@@ -183,9 +198,10 @@ impl Roles {
         [(String::new(), EVERYONE)].into_iter().chain(roles).filter_map(rights).collect()
     }
 
-    /// Whether something belongs to a role, or was granted to it.
+    /// Whether something belongs to a role, was granted to it, or is to be.
     pub(crate) fn depends_on(&self, role: &Role) -> bool {
         self.owners.values().any(|owner| *owner == role.number)
             || self.grants.keys().any(|(number, _)| *number == role.number)
+            || self.defaults.iter().any(|(scope, granted)| scope.is_of(role.number, granted))
     }
 }

@@ -12,7 +12,7 @@ use onrush::{
 
 use super::roles::EVERYONE;
 use super::verifier::{Verifier, unknown};
-use super::{PLACE_OF_PUBLIC, Right, Role, Roles};
+use super::{PLACE_OF_PUBLIC, Right, Role, Roles, defaults};
 use crate::kept::{self, Reads, existing, made};
 use crate::schemas;
 
@@ -79,6 +79,7 @@ pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles>
     for row in kept::rows(database, reads, OWNERS)? {
         all.owners.extend(row[0].as_i64().zip(row[1].as_i64()));
     }
+    all.defaults = defaults::load(database, reads)?;
     all.schemas = schemas::numbers(database, reads)?;
     Ok(all)
 }
@@ -97,10 +98,19 @@ fn role(row: &Row) -> Option<(String, Role)> {
 }
 
 fn grant(row: &Row) -> Option<((i64, i64), BTreeSet<Right>)> {
-    let rights = row[2].as_str()?;
-    let is_granted = |right: &Right| rights.split(' ').any(|name| name == right.name());
-    let rights = Right::ALL.into_iter().filter(is_granted).collect();
-    Some(((row[0].as_i64()?, row[1].as_i64()?), rights))
+    Some(((row[0].as_i64()?, row[1].as_i64()?), rights_of(row[2].as_str()?)))
+}
+
+/// Rights as they are written in rows.
+pub(super) fn rights_of(written: &str) -> BTreeSet<Right> {
+    let is_granted = |right: &Right| written.split(' ').any(|name| name == right.name());
+    Right::ALL.into_iter().filter(is_granted).collect()
+}
+
+/// Writes them.
+pub(super) fn written(rights: &BTreeSet<Right>) -> Value<'static> {
+    let names: Vec<&str> = rights.iter().map(|right| right.name()).collect();
+    names.join(" ").into()
 }
 
 fn verifier(role: &Role) -> Value<'static> {
@@ -162,9 +172,8 @@ pub(super) fn put_own(
     let grants = table_of_grants(database)?;
     let key = [role.into(), table.into()];
     let Some(rights) = rights else { return remove(transaction, &grants, &key) };
-    let names: Vec<&str> = rights.iter().map(|right| right.name()).collect();
     let [role, table] = key;
-    transaction.upsert(&grants, &[role, table, names.join(" ").into()])
+    transaction.upsert(&grants, &[role, table, written(rights)])
 }
 
 /// Whom a table or a schema belongs to; none: the owner of the server.
@@ -182,7 +191,11 @@ pub(super) fn put_owner(
 }
 
 /// Removes a row. One that somebody has written since the transaction's snapshot is not passed over.
-fn remove(transaction: &mut Transaction<'_>, table: &Table, key: &[Value<'_>]) -> Result<()> {
+pub(super) fn remove(
+    transaction: &mut Transaction<'_>,
+    table: &Table,
+    key: &[Value<'_>],
+) -> Result<()> {
     if transaction.delete(table, key)? || transaction.newest_snapshot().get(table, key)?.is_none() {
         return Ok(());
     }

@@ -229,16 +229,6 @@ pub(super) const ALL: &[SystemTable] = &[
     table("pg_foreign_data_wrapper", &[("oid", OID), ("fdwname", NAME), ("fdwowner", OID)]),
     table("pg_largeobject_metadata", &[("oid", OID), ("lomowner", OID), ("lomacl", TEXTS)]),
     table("pg_ts_config", &[("oid", OID), ("cfgname", NAME), ("cfgnamespace", OID)]),
-    table(
-        "pg_default_acl",
-        &[
-            ("oid", OID),
-            ("defaclrole", OID),
-            ("defaclnamespace", OID),
-            ("defaclobjtype", CHAR),
-            ("defaclacl", TEXTS),
-        ],
-    ),
     table("pg_db_role_setting", &[("setdatabase", OID), ("setrole", OID), ("setconfig", TEXTS)]),
     table("pg_transform", &[("oid", OID), ("trftype", OID), ("trflang", OID)]),
     table(

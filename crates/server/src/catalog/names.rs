@@ -164,6 +164,11 @@ pub(super) fn default_oid(table: &Table, position: usize) -> u32 {
     hashed_oid(1 << 26, &format!("{} {number}", table.id()))
 }
 
+/// The number of what a role's things of a kind are granted in a schema, made of their numbers.
+pub(super) fn default_grants_oid(owner: &str, schema: u32, kind: &str) -> u32 {
+    hashed_oid(1 << 25, &format!("{owner} {schema} {kind}"))
+}
+
 /// The number of the rule that a view is.
 pub(super) fn rule_oid(view: &Table) -> u32 {
     table_oid(view) + 1

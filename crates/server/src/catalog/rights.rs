@@ -2,17 +2,18 @@
 //!
 //! NULL among the arguments makes NULL, and so does a number that nothing has.
 
-use onrush::{Database, Table, Value};
+use onrush::{DataType, Database, EnumType, Table, Value};
 use onrush_query::{Client, QueryError, Result, SystemFunction};
 
 use super::functions::number;
 use super::kinds::BOOL;
+use super::names::Naming;
 use super::{PG_CATALOG, all, empty, names};
 use crate::access::{Right, Role, Roles};
 use crate::execute::{caller_of, seen_by};
-use crate::schemas;
 use crate::seen::Seen;
 use crate::sql::Lookup;
+use crate::{enum_types, schemas};
 
 /// What can be granted on tables in PostgreSQL; of those that are no [`Right`] here only a superuser has any.
 const OF_TABLES: [&str; 8] =
@@ -20,6 +21,7 @@ const OF_TABLES: [&str; 8] =
 const OF_COLUMNS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "REFERENCES"];
 const OF_SCHEMAS: [&str; 2] = ["USAGE", "CREATE"];
 const OF_SEQUENCES: [&str; 3] = ["USAGE", "SELECT", "UPDATE"];
+const OF_TYPES: [&str; 1] = ["USAGE"];
 const OF_DATABASES: [&str; 4] = ["CONNECT", "CREATE", "TEMPORARY", "TEMP"];
 
 /// What is asked of: its name and the values behind that of a role.
@@ -27,13 +29,14 @@ type Ask = fn(&Asked<'_>, &[Value<'_>]) -> Result<Option<bool>>;
 
 pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
     // With the number of arguments behind the role.
-    let functions: [(&'static str, usize, Ask); 6] = [
+    let functions: [(&'static str, usize, Ask); 7] = [
         ("has_table_privilege", 2, on_table),
         ("has_any_column_privilege", 2, on_any_column),
         ("has_column_privilege", 3, on_column),
         ("has_schema_privilege", 2, on_schema),
         ("has_database_privilege", 2, on_database),
         ("has_sequence_privilege", 2, on_sequence),
+        ("has_type_privilege", 2, on_type),
     ];
     let function = |(name, count, ask): (&'static str, usize, Ask)| {
         let database = database.clone();
@@ -283,6 +286,37 @@ fn on_schema(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
     let grants =
         wanted.iter().any(|wanted| wanted.to_grant) && asked.roles.owns_schema(role, &name);
     Ok(Some(asked.is_superuser || grants || rights(&wanted).any(has)))
+}
+
+/// Everyone may use the types that are always there. Of arrays the rights are those on their elements.
+fn on_type(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
+    let own = match &given[0] {
+        Value::Text(name) => {
+            let lookup = Lookup { seen: asked.seen, path: &asked.client.schemas() };
+            let element = name.strip_suffix("[]").or_else(|| name.strip_prefix('_'));
+            let own = lookup.written_own_type(name);
+            let own = own.or_else(|| lookup.written_own_type(element?));
+            if own.is_none() && name.parse::<DataType>().is_err() {
+                let message = format!("type \"{name}\" does not exist");
+                return Err(QueryError::refused("42704", message));
+            }
+            own
+        }
+        _ => {
+            let Some(oid) = number(given, 0) else { return Ok(None) };
+            if names::type_with(&Naming::of(asked.seen, asked.client), oid, -1).is_none() {
+                return Ok(None);
+            }
+            let of_enum = u32::try_from(oid).ok().and_then(|oid| names::enum_with(asked.seen, oid));
+            let of_enum = of_enum.and_then(enum_types::of_values).map(EnumType::id);
+            let number = of_enum.or_else(|| names::number_of(oid));
+            number.and_then(|number| asked.seen.numbered(number))
+        }
+    };
+    let wanted = wanted(given.last(), &OF_TYPES)?;
+    let uses = wanted.iter().any(|wanted| !wanted.to_grant);
+    let of_users = own.filter(|of| of.definition().is_type());
+    Ok(Some(asked.is_superuser || of_users.map_or(uses, |of| asked.has(&wanted, &of))))
 }
 
 fn on_database(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {

@@ -4,34 +4,71 @@ use onrush::{Database, Row, Table, Value};
 use onrush_query::{Client, SystemFunction, write_array};
 
 use super::functions::number;
-use super::kinds::{BOOL, INT4, NAME, OID, TEXT, TEXTS, TIMESTAMP};
-use super::names::{DATABASE_OWNER, DATABASE_OWNER_OID, OWNER, OWNER_OID, quoted, role_oid};
+use super::kinds::{BOOL, CHAR, INT4, NAME, OID, TEXT, TEXTS, TIMESTAMP};
+use super::names::{
+    DATABASE_OWNER, DATABASE_OWNER_OID, OWNER, OWNER_OID, default_grants_oid, quoted, role_oid,
+    schema_oid,
+};
 use super::{PG_CATALOG, SystemTable, oid};
-use crate::access::{Right, Role, Roles};
+use crate::access::{DefaultGrants, Kind, Object, Right, Role, Roles};
 use crate::execute::seen_by;
 use crate::schemas;
 use crate::seen::Seen;
 
-pub(super) const ALL: &[SystemTable] = &[SystemTable {
-    schema: PG_CATALOG,
-    name: "pg_roles",
-    columns: &[
-        ("oid", OID),
-        ("rolname", NAME),
-        ("rolsuper", BOOL),
-        ("rolinherit", BOOL),
-        ("rolcreaterole", BOOL),
-        ("rolcreatedb", BOOL),
-        ("rolcanlogin", BOOL),
-        ("rolreplication", BOOL),
-        ("rolconnlimit", INT4),
-        ("rolpassword", TEXT),
-        ("rolvaliduntil", TIMESTAMP),
-        ("rolbypassrls", BOOL),
-        ("rolconfig", TEXTS),
-    ],
-    rows: |seen, _| roles(seen),
-}];
+pub(super) const ALL: &[SystemTable] = &[
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_roles",
+        columns: &[
+            ("oid", OID),
+            ("rolname", NAME),
+            ("rolsuper", BOOL),
+            ("rolinherit", BOOL),
+            ("rolcreaterole", BOOL),
+            ("rolcreatedb", BOOL),
+            ("rolcanlogin", BOOL),
+            ("rolreplication", BOOL),
+            ("rolconnlimit", INT4),
+            ("rolpassword", TEXT),
+            ("rolvaliduntil", TIMESTAMP),
+            ("rolbypassrls", BOOL),
+            ("rolconfig", TEXTS),
+        ],
+        rows: |seen, _| roles(seen),
+    },
+    SystemTable {
+        schema: PG_CATALOG,
+        name: "pg_default_acl",
+        columns: &[
+            ("oid", OID),
+            ("defaclrole", OID),
+            ("defaclnamespace", OID),
+            ("defaclobjtype", CHAR),
+            ("defaclacl", TEXTS),
+        ],
+        rows: |seen, _| {
+            // Of a database that has stopped nothing is told.
+            let all = seen.roles().unwrap_or_default().default_grants();
+            all.iter().map(default_grants).collect()
+        },
+    },
+];
+
+fn default_grants(of: &DefaultGrants) -> Row {
+    let owner = of.owner.as_deref().unwrap_or(OWNER);
+    let schema = of.schema.as_deref().map_or(0, schema_oid);
+    let granted = of.granted.iter().filter(|(_, rights)| !rights.is_empty());
+    let granted =
+        granted.map(|(role, rights)| entry(role.as_deref().unwrap_or(OWNER), rights, owner));
+    let granted: Vec<String> = granted.collect();
+    vec![
+        oid(default_grants_oid(owner, schema, of.kind.letter())),
+        oid(owner_oid(owner)),
+        oid(schema),
+        of.kind.letter().into(),
+        write_array(granted.iter().map(|entry| Some(entry.as_str()))).into(),
+    ]
+}
 
 /// The owner of everything, and the roles that were made.
 fn roles(seen: &Seen) -> Vec<Row> {
@@ -66,7 +103,7 @@ fn row(number: u32, name: &str, role: &Role) -> Row {
     ]
 }
 
-/// What was granted on tables.
+/// What was granted on tables, types and schemas.
 pub(super) struct Rights {
     roles: Roles,
 }
@@ -78,25 +115,22 @@ impl Rights {
 
     /// The rights on the schema `public` before anybody granted any.
     pub(super) fn at_first_on_public() -> Value<'static> {
-        shown(DATABASE_OWNER, &Right::OF_SCHEMAS, &[(String::new(), vec![Right::Usage])])
+        shown(DATABASE_OWNER, Kind::Schema, &[(String::new(), vec![Right::Usage])])
     }
 
-    /// The rights on a table, each role's as PostgreSQL writes it; NULL if nothing was granted.
+    /// The rights on a table or a type, each role's as PostgreSQL writes it; NULL if nothing was granted.
     pub(super) fn on(&self, table: &Table) -> Value<'static> {
-        let all = match table.definition().sequence() {
-            Some(_) => Right::OF_SEQUENCES.to_vec(),
-            None => Right::OF_TABLES.to_vec(),
-        };
-        shown(self.owner(table), &all, &self.roles.granted_on(table))
+        let kind = Object::of_table(table).kind();
+        shown(self.owner(table), kind, &self.roles.granted_on(table))
     }
 
     /// The rights on a schema, in the same way.
     pub(super) fn on_schema(&self, schema: &str) -> Value<'static> {
         let granted = self.roles.granted_on_schema(schema);
-        shown(self.shown_schema_owner(schema), &Right::OF_SCHEMAS, &granted)
+        shown(self.shown_schema_owner(schema), Kind::Schema, &granted)
     }
 
-    /// Whom a table, sequence or view belongs to.
+    /// Whom a table, sequence, view or type belongs to.
     pub(super) fn owner(&self, table: &Table) -> &str {
         self.roles.owner_of(table).unwrap_or(OWNER)
     }
@@ -180,16 +214,20 @@ pub(super) fn owner_oid(owner: &str) -> u32 {
     }
 }
 
-/// Each role's rights as PostgreSQL writes them, the owner's first if they are all; NULL if nothing was granted.
-fn shown(owner: &str, all: &[Right], granted: &[(String, Vec<Right>)]) -> Value<'static> {
+/// Each role's rights as PostgreSQL writes them, first those that everyone and the owner have by themselves; NULL if
+/// nothing was granted.
+fn shown(owner: &str, kind: Kind, granted: &[(String, Vec<Right>)]) -> Value<'static> {
     if granted.is_empty() {
         return Value::Null;
     }
-    let is_said = granted.iter().any(|(role, _)| role == owner);
-    let of_owner = (!is_said).then(|| entry(owner, all, owner));
+    let at_first = [("", kind.rights_of_everyone()), (owner, kind.rights())];
+    let is_said = |role: &str| granted.iter().any(|(said, _)| said == role);
+    let at_first =
+        at_first.into_iter().filter(|(role, rights)| !is_said(role) && !rights.is_empty());
+    let at_first = at_first.map(|(role, rights)| entry(role, rights, owner));
     let granted = granted.iter().filter(|(_, rights)| !rights.is_empty());
     let granted = granted.map(|(role, rights)| entry(role, rights, owner));
-    let all: Vec<String> = of_owner.into_iter().chain(granted).collect();
+    let all: Vec<String> = at_first.chain(granted).collect();
     write_array(all.iter().map(|entry| Some(entry.as_str()))).into()
 }
 

@@ -6,6 +6,7 @@ use onrush_query::{Client, ColumnType, SystemFunction};
 use super::functions::number;
 use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, REAL, TEXT, TEXTS};
 use super::names::{self, Naming, OWNER_OID, PG_CATALOG_OID};
+use super::roles::{self, Rights};
 use super::{PG_CATALOG, SystemTable, domains, oid};
 use crate::execute::seen_by;
 use crate::seen::Seen;
@@ -45,21 +46,24 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |seen, statement| {
             let known = KNOWN.iter().copied().map(Known::built_in);
-            let own = seen.enum_types().into_iter().map(|(table, of)| Known {
-                column_type: ColumnType::Stored(DataType::Enum(of)),
+            let own = seen.enum_types();
+            let of_enum = |(table, of): &(Table, EnumType)| Known {
+                column_type: ColumnType::Stored(DataType::Enum(*of)),
                 category: "E",
-                schema: names::schema_of(&table),
+                schema: names::schema_of(table),
                 kind: "e",
-            });
-            let all: Vec<Known> = known.chain(own).collect();
-            let arrays = all.iter().filter_map(Known::array);
-            let naming = Naming::of(seen, &statement.client);
+            };
+            let arrays: Vec<Known> =
+                known.clone().chain(own.iter().map(of_enum)).filter_map(|of| of.array()).collect();
+            let (naming, rights) = (Naming::of(seen, &statement.client), Rights::of(seen));
             let domain = |domain: Table| {
                 let over = domains::value(&domain).data_type;
-                domains::type_row(&naming, &domain, row(Known::of(over)))
+                let row = domains::type_row(&naming, &domain, row(Known::of(over)));
+                with_rights(&rights, &domain, row)
             };
             let domains = seen.domains().into_iter().map(domain);
-            all.iter().copied().chain(arrays).map(row).chain(domains).collect()
+            let enums = own.iter().map(|it| with_rights(&rights, &it.0, row(of_enum(it))));
+            known.map(row).chain(enums).chain(arrays.into_iter().map(row)).chain(domains).collect()
         },
     },
     SystemTable {
@@ -72,6 +76,17 @@ pub(super) const ALL: &[SystemTable] = &[
         },
     },
 ];
+
+/// A row of `pg_type` with the owner of a type of users, and what was granted on it.
+fn with_rights(rights: &Rights, of: &Table, mut row: Row) -> Row {
+    let owner = oid(roles::owner_oid(rights.owner(of)));
+    for (name, other) in [("typowner", owner), ("typacl", rights.on(of))] {
+        if let Some(at) = position(name) {
+            row[at] = other;
+        }
+    }
+    row
+}
 
 /// Where a column stands in `pg_type`.
 pub(super) fn position(column: &str) -> Option<usize> {

@@ -12,7 +12,7 @@ use crate::values;
 impl Backend {
     /// Makes a table and puts the rows of a query into it, in one transaction.
     pub(super) fn create_as(&mut self, plan: &CreateAsPlan, bound: &Bound) -> Result<Answer> {
-        let CreateAsPlan { definition, if_not_exists, on_commit, query, has_data } = plan;
+        let CreateAsPlan { definition, if_not_exists, on_commit, query, has_data, types: _ } = plan;
         let finder = self.finder();
         let made = self.define_own(Touched::NOTHING, |transaction| {
             let snapshot = transaction.snapshot();

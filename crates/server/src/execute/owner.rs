@@ -1,16 +1,15 @@
 //! To whom tables and schemas belong: what a role makes is its own, until it is given to another. Who owns something
 //! may do everything with it, and lets others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onrush::{Table, Transaction, ViewDefinition};
 
 use super::definition::{Touched, drop_table};
+use super::role::hold_schema;
 use super::schema::drop_schema;
 use super::{Backend, foreign_key, own_type, view};
-use crate::access::{
-    self, Identity, PLACE_OF_PUBLIC, Right, RoleChanges, is_reserved, place_of_schema,
-};
+use crate::access::{self, Identity, Object, Right, RoleChanges, is_reserved};
 use crate::catalog::OWNER;
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
@@ -18,28 +17,45 @@ use crate::seen::Seen;
 use crate::sql::{OwnerPlan, RoleName};
 
 impl Backend {
-    /// As [`define`](Self::define), of what makes tables: they belong to the role that the client acts as.
+    /// As [`define`](Self::define), of what makes tables: they belong to the role that the client acts as, and what
+    /// ALTER DEFAULT PRIVILEGES said of its tables is granted on them.
     pub(super) fn define_own<T>(
         &mut self,
         touched: Touched,
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let Some(owner) = self.number_of_own_role() else { return self.define(touched, work) };
+        let owner = self.number_of_own_role();
+        let has_defaults = self.access.seen_by(&self.who).has_defaults(owner);
+        if owner.is_none() && !has_defaults {
+            return self.define(touched, work);
+        }
         let database = self.database.clone();
         self.define(Touched::ROLES, |transaction| {
-            let before = with_owners(transaction);
+            let before = of_users(transaction);
             let done = work(transaction)?;
-            let made = with_owners(transaction);
-            let made = made.difference(&before).copied();
-            access::own_tables(&database, transaction, made, owner)?;
+            let mut made = of_users(transaction);
+            made.retain(|number, _| !before.contains_key(number));
+            if let Some(owner) = owner {
+                let own = made.values().filter(|table| has_owner(table)).map(Table::id);
+                access::own_tables(&database, transaction, own, owner)?;
+            }
+            if has_defaults {
+                let place = |table| (Object::of_table(table), Some(schemas::parts(table.name()).0));
+                let made = made.values().map(place);
+                access::grant_defaults(&database, transaction, owner, made)?;
+            }
             Ok(done)
         })
     }
 
     /// None for who is no role that was made: what he makes belongs to the owner of the server.
     fn number_of_own_role(&self) -> Option<i64> {
-        let roles = self.access.seen_by(&self.who);
-        roles.roles.get(&self.who.name).map(|role| role.number)
+        self.number_of_role(&self.who.name)
+    }
+
+    /// As [`number_of_own_role`](Self::number_of_own_role), of another.
+    pub(super) fn number_of_role(&self, name: &str) -> Option<i64> {
+        self.access.seen_by(&self.who).roles.get(name).map(|role| role.number)
     }
 
     /// The role that a name in a statement means.
@@ -79,7 +95,12 @@ impl Backend {
                 return of.iter().try_for_each(|role| self.check_is_self(role, "drop objects"));
             }
         };
-        let to = self.role_named(to);
+        self.check_may_be(to)
+    }
+
+    /// Refuses what is done as another role.
+    pub(super) fn check_may_be(&self, role: &RoleName) -> Result<()> {
+        let to = self.role_named(role);
         if self.access.is_superuser(&self.who) || to == self.who.name {
             return Ok(());
         }
@@ -112,10 +133,7 @@ impl Backend {
             OwnerPlan::Schema(name, to) => {
                 let to = seen_as(to);
                 self.define(Touched::ROLES, |transaction| {
-                    let place = match name.as_str() {
-                        schemas::PUBLIC => PLACE_OF_PUBLIC,
-                        name => place_of_schema(schemas::hold(&database, transaction, name)?),
-                    };
+                    let place = hold_schema(&database, transaction, name)?;
                     let mut changes = RoleChanges { database: &database, transaction };
                     changes.give(&[place], to.as_deref())
                 })
@@ -188,15 +206,20 @@ impl Backend {
     }
 }
 
-/// What there is that can have an owner of its own.
-fn with_owners(transaction: &Transaction<'_>) -> BTreeSet<u32> {
+/// What there is of users, by number.
+fn of_users(transaction: &Transaction<'_>) -> BTreeMap<u32, Table> {
     let definitions = transaction.tables();
-    let has_owner = definitions.iter().filter(|definition| {
-        let is_owned = definition.sequence().is_some_and(|sequence| sequence.owner.is_some());
-        !is_owned && !is_reserved(definition.name()) && definition.entries_of().is_none()
-    });
+    let of_users = definitions
+        .iter()
+        .filter(|definition| !is_reserved(definition.name()) && definition.entries_of().is_none());
     // One that was dropped just now is left out.
-    has_owner.filter_map(|it| Some(transaction.table(it.name()).ok()?.id())).collect()
+    let tables = of_users.filter_map(|it| transaction.table(it.name()).ok());
+    tables.map(|table| (table.id(), table)).collect()
+}
+
+/// Whether it can have an owner of its own.
+fn has_owner(table: &Table) -> bool {
+    table.definition().sequence().is_none_or(|sequence| sequence.owner.is_none())
 }
 
 /// Refuses to give a sequence away without its table.

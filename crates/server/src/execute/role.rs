@@ -1,11 +1,13 @@
 //! Changes of roles.
 
+use onrush::{Database, Transaction};
+
 use super::Backend;
 use super::definition::Touched;
 use crate::access::{Object, PLACE_OF_PUBLIC, RoleChanges, place_of_schema};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
-use crate::sql::RoleStatement;
+use crate::sql::{RoleName, RoleStatement};
 
 impl Backend {
     /// Makes, changes or drops roles, or what is granted to them; durable when it is answered.
@@ -13,8 +15,17 @@ impl Backend {
         self.check_not_in_use(statement)?;
         let database = self.database.clone();
         let grantees: Vec<String> = match statement {
-            RoleStatement::Grant { roles, .. } => {
+            RoleStatement::Grant { roles, .. } | RoleStatement::GrantByDefault { roles, .. } => {
                 roles.iter().map(|name| self.role_named(name)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let by: Vec<Option<String>> = match statement {
+            RoleStatement::GrantByDefault { by, .. } if by.is_empty() => {
+                vec![self.owner_named(&RoleName::Current)]
+            }
+            RoleStatement::GrantByDefault { by, .. } => {
+                by.iter().map(|name| self.owner_named(name)).collect()
             }
             _ => Vec::new(),
         };
@@ -27,14 +38,15 @@ impl Backend {
                     held.push(Object::of_table(&table));
                 }
             }
-            if let RoleStatement::Grant { schemas, .. } = statement {
+            let mut places = Vec::new();
+            if let RoleStatement::Grant { schemas, .. }
+            | RoleStatement::GrantByDefault { schemas, .. } = statement
+            {
                 for name in schemas {
-                    held.push(Object::of_schema(match name.as_str() {
-                        schemas::PUBLIC => PLACE_OF_PUBLIC,
-                        name => place_of_schema(schemas::hold(&database, transaction, name)?),
-                    }));
+                    places.push(hold_schema(&database, transaction, name)?);
                 }
             }
+            held.extend(places.iter().copied().map(Object::of_schema));
             let mut changes = RoleChanges { database: &database, transaction };
             match statement {
                 RoleStatement::Create { names, change, if_not_exists } => {
@@ -50,6 +62,19 @@ impl Backend {
                     pairs
                         .into_iter()
                         .try_for_each(|(role, on)| changes.grant(role, *on, rights, *is_grant))
+                }
+                RoleStatement::GrantByDefault { kind, rights, is_grant, .. } => {
+                    let everywhere = places.is_empty().then_some(None);
+                    let places = places.iter().copied().map(Some).chain(everywhere);
+                    places.into_iter().try_for_each(|place| {
+                        let of_role = |by: &Option<String>| {
+                            grantees.iter().try_for_each(|role| {
+                                let (scope, what) = ((place, *kind), (&rights[..], *is_grant));
+                                changes.grant_by_default(by.as_deref(), scope, role, what)
+                            })
+                        };
+                        by.iter().try_for_each(of_role)
+                    })
                 }
             }
         })
@@ -75,5 +100,17 @@ impl Backend {
 
     pub(super) fn check_superuser(&self, what: &str) -> Result<()> {
         self.access.check_superuser(&self.who, what)
+    }
+}
+
+/// Where a grant on a schema stands, which the transaction keeps others from dropping and renaming.
+pub(super) fn hold_schema(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> Result<i64> {
+    match name {
+        schemas::PUBLIC => Ok(PLACE_OF_PUBLIC),
+        name => Ok(place_of_schema(schemas::hold(database, transaction, name)?)),
     }
 }

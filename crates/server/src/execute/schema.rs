@@ -7,7 +7,7 @@ use super::definition::Touched;
 use super::foreign_key::drop_all;
 use super::sequence::drop_sequence;
 use super::{domain, enum_type, index, own_type};
-use crate::access::{self, RoleChanges, place_of_schema};
+use crate::access::{self, Object, RoleChanges, place_of_schema};
 use crate::error::{Result, SqlError, state};
 use crate::seen::Seen;
 use crate::sql::{RoleName, SchemaPlan, is_builtin, no_schema};
@@ -83,6 +83,8 @@ impl Backend {
     ) -> Result<()> {
         let database = self.database.clone();
         let owner = self.owner_named(owner.unwrap_or(&RoleName::Current));
+        let owner_number = owner.as_ref().and_then(|owner| self.number_of_role(owner));
+        let has_defaults = self.access.seen_by(&self.who).has_defaults(owner_number);
         let skipping = self.define(Touched::ROLES, |transaction: &mut Transaction<'_>| {
             let seen = Seen::within(&database, transaction, true)?;
             if !is_builtin(name) && !schemas::is_there(&seen, name)? {
@@ -91,6 +93,11 @@ impl Backend {
                     let number = schemas::hold(&database, transaction, name)?;
                     let mut changes = RoleChanges { database: &database, transaction };
                     changes.give(&[place_of_schema(number)], Some(owner))?;
+                }
+                if has_defaults {
+                    let number = schemas::hold(&database, transaction, name)?;
+                    let made = [(Object::of_schema(place_of_schema(number)), None)];
+                    access::grant_defaults(&database, transaction, owner_number, made)?;
                 }
                 return Ok(None);
             }

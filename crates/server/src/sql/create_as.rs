@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use onrush::{ColumnDefinition, TableBuilder, TableDefinition};
+use onrush::{ColumnDefinition, Table, TableBuilder, TableDefinition};
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{CreateTable, Query, Select, SelectInto, SetExpr};
 
@@ -25,6 +25,8 @@ pub(crate) struct CreateAsPlan {
     pub(crate) query: QueryPlan,
     /// Whether the query is to be asked.
     pub(crate) has_data: bool,
+    /// The types of users that it casts its columns to.
+    pub(crate) types: Vec<Table>,
 }
 
 impl CreateAsPlan {
@@ -77,6 +79,7 @@ pub(super) fn plan(
         on_commit: on_commit(statement.on_commit.as_ref(), kind)?,
         query,
         has_data,
+        types: parameters.take_column_types(),
     })))
 }
 

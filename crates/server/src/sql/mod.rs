@@ -32,6 +32,7 @@ mod form;
 mod frame_words;
 mod functions;
 mod generated;
+mod grant_words;
 mod index;
 mod insert;
 mod like;
@@ -133,7 +134,7 @@ use view::materialized::RefreshStatement;
 use crate::access::Access;
 use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
-use crate::execute::plan::{CursorPlan, Plan, SessionPlan};
+use crate::execute::plan::{CursorPlan, DefinitionPlan, Plan, SessionPlan};
 use crate::seen::Seen;
 use rewrite::Mark;
 
@@ -199,6 +200,8 @@ pub(crate) enum Parsed {
     Setting(SettingChange),
     /// OWNER TO and the like.
     Owner(owner::OwnerStatement),
+    /// Rights on types, and on what is going to be made.
+    Grant(grant_words::GrantStatement),
     /// DROP of what there is none of.
     DropMissing(drop_missing::DropMissing),
     /// How things are stored.
@@ -217,6 +220,7 @@ impl Parsed {
             | Parsed::ConstraintComment(..)
             | Parsed::SchemaWith(..)
             | Parsed::Owner(_)
+            | Parsed::Grant(_)
             | Parsed::DropMissing(_)
             | Parsed::Storage(_)
             | Parsed::Sequence(_)
@@ -308,6 +312,10 @@ impl Parsed {
                 schema_elements::plan(statement, elements).map(Plan::Definition)
             }
             Parsed::Owner(statement) => owner::plan(&planner, statement).map(Plan::Definition),
+            Parsed::Grant(statement) => {
+                let planned = grant_words::plan(&planner, statement)?;
+                Ok(Plan::Definition(DefinitionPlan::Roles(planned)))
+            }
             Parsed::Storage(statement) => storage::plan(&planner, statement).map(Plan::Definition),
             Parsed::DropMissing(drop) => drop_missing::plan(&planner, drop).map(Plan::Definition),
         }
@@ -345,6 +353,7 @@ fn read_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Parsed>> {
             Some((_, Mark::Fetch(fetch))) => Parsed::Fetch(fetch),
             Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
             Some((_, Mark::Setting(change))) => Parsed::Setting(change),
+            Some((_, Mark::Grant(statement))) => Parsed::Grant(statement),
             Some((_, Mark::Owner(statement))) => Parsed::Owner(statement),
             Some((_, Mark::DropMissing(drop))) => Parsed::DropMissing(drop),
             Some((_, Mark::Storage(statement))) => Parsed::Storage(statement),

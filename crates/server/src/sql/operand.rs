@@ -38,17 +38,29 @@ pub(crate) struct Parameters {
     is_allowed: bool,
     /// The domains that the statement casts to.
     domains: Vec<Table>,
+    /// The types of users that the columns of a table which it makes are cast to.
+    column_types: Vec<Table>,
 }
 
 impl Parameters {
     /// For a statement that is prepared, with what the client declared.
     pub(crate) fn declared(oids: Vec<u32>) -> Parameters {
-        Parameters { oids, is_allowed: true, domains: Vec::new() }
+        Parameters { oids, is_allowed: true, domains: Vec::new(), column_types: Vec::new() }
     }
 
     /// For a statement without parameters.
     pub(crate) fn none() -> Parameters {
-        Parameters { oids: Vec::new(), is_allowed: false, domains: Vec::new() }
+        Parameters { is_allowed: false, ..Parameters::declared(Vec::new()) }
+    }
+
+    /// Notes the types of users that the columns of a table are cast to.
+    pub(super) fn note_column_types(&mut self, types: Vec<Table>) {
+        self.column_types = types;
+    }
+
+    /// Those types.
+    pub(super) fn take_column_types(&mut self) -> Vec<Table> {
+        std::mem::take(&mut self.column_types)
     }
 
     /// Notes domains that the statement casts to.

@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use onrush::Table;
 use sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, ColumnDef, ColumnOption,
-    Expr, Ident, ObjectName, Statement, VisitMut, visit_expressions, visit_expressions_mut,
+    Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, VisitMut, visit_expressions,
+    visit_expressions_mut,
 };
 
 use super::operand::Parameters;
@@ -47,6 +48,9 @@ pub(super) fn noted(
     statement: &Statement,
     parameters: &mut Parameters,
 ) -> Result<Option<Statement>> {
+    if let Some(query) = made_of(statement) {
+        parameters.note_column_types(of_columns(planner, query));
+    }
     let write = |parts: &[String]| found(planner.lookup().own_type_named(parts)?);
     let mut writer = Writer { planner: Some(planner), write: &write, domains: Vec::new() };
     let mut statement = match statement {
@@ -86,6 +90,36 @@ pub(super) fn noted(
     }
     parameters.note_domains(writer.domains);
     Ok(Some(statement))
+}
+
+/// The query that a table is made of.
+fn made_of(statement: &Statement) -> Option<&Query> {
+    match statement {
+        Statement::CreateTable(create) => create.query.as_deref(),
+        Statement::Query(query) => match &*query.body {
+            SetExpr::Select(select) if select.into.is_some() => Some(query),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The types of users that a query casts its columns to.
+pub(super) fn of_columns(planner: &Planner<'_>, query: &Query) -> Vec<Table> {
+    let SetExpr::Select(select) = &*query.body else { return Vec::new() };
+    let of_item = |item: &SelectItem| {
+        let mut expression = match item {
+            SelectItem::UnnamedExpr(expression) => expression,
+            SelectItem::ExprWithAlias { expr, .. } => expr,
+            _ => return None,
+        };
+        while let Expr::Nested(inside) = expression {
+            expression = inside;
+        }
+        let name = custom(type_of(expression)?)?;
+        planner.lookup().own_type_named(&names::parts(name).ok()?)
+    };
+    select.projection.iter().filter_map(of_item).collect()
 }
 
 /// What a type of a user is below the planner.

@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use super::constraints::{self, ConstraintsPlan};
 use super::drop_missing::{self, DropMissing};
 use super::fetch::{self, FetchPlan};
+use super::grant_words::{self, GrantStatement};
 use super::owner::{self, OwnerStatement};
 use super::plan::CreateForm;
 use super::setting::SettingChange;
@@ -49,6 +50,8 @@ pub(super) enum Mark {
     Setting(SettingChange),
     /// OWNER TO and the like. A word that is read is left.
     Owner(OwnerStatement),
+    /// Rights on types, and on what is going to be made. A word that is read is left.
+    Grant(GrantStatement),
     /// How things are stored. A word that is read is left.
     Storage(StorageStatement),
     /// DROP of what there is none of. A word that is read is left.
@@ -135,6 +138,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
 fn read_by_words(words: &[&Token]) -> Option<Mark> {
     owner::read(words)
         .map(Mark::Owner)
+        .or_else(|| grant_words::read(words).map(Mark::Grant))
         .or_else(|| drop_missing::read(words).map(Mark::DropMissing))
         .or_else(|| storage::read(words).map(Mark::Storage))
         .or_else(|| user::read(words).map(Mark::Setting))

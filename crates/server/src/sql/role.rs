@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::Planner;
 use super::{names, plan, schema};
-use crate::access::{PUBLIC, Right, RoleChange, Verifier};
+use crate::access::{Kind, PUBLIC, Right, RoleChange, Verifier};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
 use crate::sequences::check_is_sequence;
@@ -64,8 +64,18 @@ pub(crate) enum RoleStatement {
     },
     Grant {
         roles: Vec<RoleName>,
+        /// Types, too.
         tables: Vec<String>,
         schemas: Vec<String>,
+        rights: Vec<Right>,
+        is_grant: bool,
+    },
+    /// What roles, or with none the current one, are going to make; in schemas, or with none in all.
+    GrantByDefault {
+        by: Vec<RoleName>,
+        schemas: Vec<String>,
+        kind: Kind,
+        roles: Vec<RoleName>,
         rights: Vec<Right>,
         is_grant: bool,
     },
@@ -80,6 +90,7 @@ impl RoleStatement {
             RoleStatement::Drop { .. } => "DROP ROLE",
             RoleStatement::Grant { is_grant: true, .. } => "GRANT",
             RoleStatement::Grant { is_grant: false, .. } => "REVOKE",
+            RoleStatement::GrantByDefault { .. } => "ALTER DEFAULT PRIVILEGES",
         }
     }
 }
@@ -252,9 +263,9 @@ fn rights_of(
         }
         _ => {
             return Err(SqlError::not_supported(
-                "rights on anything but tables, sequences and schemas",
-                "GRANT ... ON a table or a SEQUENCE, or USAGE ON SCHEMA, or several with commas \
-                 between them; a superuser needs none.",
+                "rights on anything but tables, sequences, types and schemas",
+                "GRANT ... ON a table or a SEQUENCE, or USAGE ON TYPE or SCHEMA, or several with \
+                 commas between them; a superuser needs none.",
             ));
         }
     };
@@ -291,7 +302,7 @@ fn all_in(
 }
 
 /// A schema that users have made, or `public`; everyone may use the others.
-fn schema(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
+pub(super) fn schema(planner: &Planner<'_>, name: &ObjectName) -> Result<String> {
     let name = schema::target(planner, name)?;
     match name != schemas::PUBLIC && schema::is_builtin(&name) {
         false => Ok(name),
@@ -393,6 +404,6 @@ fn only_these() -> SqlError {
     )
 }
 
-fn only_superusers_grant() -> SqlError {
+pub(super) fn only_superusers_grant() -> SqlError {
     SqlError::not_supported("passing rights on", "Superusers grant rights.")
 }

@@ -70,6 +70,7 @@ pub(super) fn plan(statement: &Statement, elements: &[Parsed]) -> Result<Definit
 fn place(element: &Parsed) -> usize {
     match element {
         Parsed::Sequence(_) => 0,
+        Parsed::Grant(_) => 4,
         Parsed::Sql(statement) => match **statement {
             Statement::CreateTable(_) => 1,
             Statement::CreateView(_) => 2,
@@ -94,6 +95,7 @@ fn check_schema(name: &str, element: &Parsed) -> Result<()> {
             Statement::Grant(_) => return Ok(()),
             _ => None,
         },
+        Parsed::Grant(statement) if statement.is_grant_on_types() => return Ok(()),
         _ => None,
     };
     let Some(object) = object else {

@@ -51,6 +51,8 @@ const SHOP: &str = "
     COMMENT ON TABLE sales IS 'what was sold';
     COMMENT ON COLUMN \"Shops\".name IS 'its ''name''';
     GRANT SELECT ON sales TO PUBLIC;
+    REVOKE USAGE ON TYPE mood FROM PUBLIC;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA depot GRANT SELECT, INSERT ON TABLES TO PUBLIC;
     INSERT INTO \"Shops\" (name, mood, tags, price, extra) VALUES
         ('tab\there', 'sad', '{x,\"y z\",NULL}', 2.50, '{\"a\": [1, null]}'), ('\\N', NULL, NULL, 1e30, NULL);
     INSERT INTO sales (shop, total, tax, day, token, packed) VALUES
@@ -70,6 +72,8 @@ const ROWS: &[&str] = &[
     "SELECT obj_description(oid, 'pg_type') FROM pg_type WHERE typname = 'price'",
     "SELECT * FROM \"A view of a view\" ORDER BY 1, 2",
     "SELECT * FROM depot.sums ORDER BY shop",
+    "SELECT typname, typacl::text FROM pg_type WHERE typname IN ('mood', 'price') ORDER BY 1",
+    "SELECT defaclobjtype, defaclnamespace::regnamespace::text, defaclacl::text FROM pg_default_acl ORDER BY 1",
     // Of an identity numbers may be left out, none comes twice.
     "SELECT nextval('sales_id_seq') > 3, nextval('\"Shops_id_seq\"') > 2, nextval('depot.\"Ticket\"')",
     "SELECT obj_description('sales'::regclass, 'pg_class'), col_description('\"Shops\"'::regclass, 2)",

@@ -1,16 +1,17 @@
 //! Who may run definitions: whoever owns what is defined, may make something in its schema, or is a superuser.
 
+use onrush::{ColumnDefinition, ColumnDomain, DataType, EnumType, Table};
 use onrush_types::TableChange;
 
 use super::super::Backend;
 use super::DefinitionPlan;
 use crate::access::Right;
 use crate::error::{Result, SqlError, state};
-use crate::schemas;
 use crate::sql::{
-    AlterPlan, Change, DomainChange, DomainPlan, EnumPlan, ForeignKeyPlan, PlannedChange,
-    RoleStatement, SchemaPlan, SequencePlan, ViewPlan,
+    AlterPlan, Change, ColumnChange, DomainChange, DomainPlan, EnumPlan, ForeignKeyPlan,
+    PlannedChange, RoleStatement, SchemaPlan, SequencePlan, ViewPlan,
 };
+use crate::{enum_types, schemas};
 
 impl DefinitionPlan {
     pub(in crate::execute) fn check_rights(&self, backend: &Backend) -> Result<()> {
@@ -25,11 +26,14 @@ impl DefinitionPlan {
             DefinitionPlan::DropNothing { .. } => Ok(()),
             DefinitionPlan::CreateTable(table) => {
                 backend.check_may_create(table.definition.name())?;
+                backend.check_types(table.definition.columns())?;
                 backend.check_references(&table.foreign_keys)
             }
             DefinitionPlan::CreateAs(plan) => {
                 backend.check_reads(&plan.query)?;
-                backend.check_may_create(plan.definition.name())
+                backend.check_may_create(plan.definition.name())?;
+                backend.check_types(plan.definition.columns())?;
+                plan.types.iter().try_for_each(|of| backend.check_type(of))
             }
             DefinitionPlan::Refresh(plan) => {
                 backend.access.check_owner(&backend.who, &plan.view)?;
@@ -41,16 +45,22 @@ impl DefinitionPlan {
             | DefinitionPlan::View(ViewPlan::Drop { names, .. })
             | DefinitionPlan::Sequence(SequencePlan::Drop { names, .. })
             | DefinitionPlan::DropTypes { names, .. } => may_drop(names),
-            DefinitionPlan::View(ViewPlan::Create(view)) => match backend.seen.table(&view.name) {
-                Ok(_) if view.or_replace => owns(&view.name),
-                _ => backend.check_may_create(&view.name),
-            },
+            DefinitionPlan::View(ViewPlan::Create(view)) => {
+                match backend.seen.table(&view.name) {
+                    Ok(_) if view.or_replace => owns(&view.name),
+                    _ => backend.check_may_create(&view.name),
+                }?;
+                let enums = view.columns.iter().filter_map(|(_, of)| enum_types::of_values(*of));
+                enums.map(EnumType::id).try_for_each(|it| backend.check_type_numbered(it))?;
+                view.types.iter().try_for_each(|of| backend.check_type(of))
+            }
             DefinitionPlan::Sequence(SequencePlan::Create { name, .. })
             | DefinitionPlan::Enum(EnumPlan::Create { name, .. }) => backend.check_may_create(name),
             DefinitionPlan::Sequence(SequencePlan::Alter { name, .. })
             | DefinitionPlan::Enum(EnumPlan::Alter { name, .. }) => owns(name),
             DefinitionPlan::Domain(DomainPlan::Create(domain)) => {
-                backend.check_may_create(domain.name())
+                backend.check_may_create(domain.name())?;
+                backend.check_types(domain.columns())
             }
             DefinitionPlan::Domain(DomainPlan::Alter { name, change, .. }) => {
                 owns(name)?;
@@ -92,6 +102,9 @@ impl DefinitionPlan {
                     let owns = backend.access.check_schema_owner(&backend.who, name);
                     owns.map_err(|_| denied("schema", name))
                 })
+            }
+            DefinitionPlan::Roles(RoleStatement::GrantByDefault { by, .. }) => {
+                by.iter().try_for_each(|role| backend.check_may_be(role))
             }
             DefinitionPlan::Roles(_) => backend.check_superuser(self.tag()),
         }
@@ -149,11 +162,47 @@ impl Backend {
     fn check_alters(&self, plan: &AlterPlan) -> Result<()> {
         self.check_owns(&plan.table)?;
         plan.changes.iter().try_for_each(|PlannedChange { change, .. }| match change {
-            Change::AddColumn(_, _, _, foreign_keys) => self.check_references(foreign_keys),
+            Change::AddColumn(column, _, _, foreign_keys) => {
+                self.check_types([column])?;
+                self.check_references(foreign_keys)
+            }
+            Change::AddGenerated(column, _) => self.check_types([column]),
+            Change::Column(_, ColumnChange::Type { data_type, domain, .. }) => {
+                self.check_type_of(*data_type, domain.as_ref())
+            }
             Change::AddForeignKey(key) => self.check_references(std::slice::from_ref(key)),
             Change::Other(TableChange::Rename { to }) => self.check_may_create(to),
             _ => Ok(()),
         })
+    }
+
+    /// Refuses columns of types that the client may not use.
+    fn check_types<'c>(
+        &self,
+        columns: impl IntoIterator<Item = &'c ColumnDefinition>,
+    ) -> Result<()> {
+        let mut columns = columns.into_iter();
+        columns.try_for_each(|column| self.check_type_of(column.data_type, column.domain.as_ref()))
+    }
+
+    fn check_type_of(&self, data_type: DataType, domain: Option<&ColumnDomain>) -> Result<()> {
+        let of_enum = || enum_types::of_values(data_type.into()).map(EnumType::id);
+        match domain.map(|domain| domain.number).or_else(of_enum) {
+            Some(number) => self.check_type_numbered(number),
+            None => Ok(()),
+        }
+    }
+
+    fn check_type_numbered(&self, number: u32) -> Result<()> {
+        // What is not there is told by what looks for it.
+        self.seen.numbered(number).map_or(Ok(()), |of| self.check_type(&of))
+    }
+
+    fn check_type(&self, of: &Table) -> Result<()> {
+        let own = schemas::own_name(of.name());
+        let found = self.planner().lookup().own_type_named(&[own.to_owned()]);
+        let is_found = found.is_some_and(|found| found.id() == of.id());
+        self.access.check_type(&self.who, of, if is_found { own } else { of.name() })
     }
 
     fn has_schema(&self, name: &str) -> bool {

@@ -79,6 +79,7 @@ pub(super) fn create(
     let view = ViewDefinition { query: text, sources, kinds: Vec::new(), rows };
     // A REFRESH is to find what it needs; who makes the view needs the right to read it.
     QueryPlan::of_view(planner, &view)?;
+    let types = own_types::of_columns(planner, query);
     let mut query = (**query).clone();
     own_types::note_names(planner, &mut query)?;
     let query = QueryPlan::new(planner, query, parameters)?;
@@ -93,6 +94,7 @@ pub(super) fn create(
         on_commit: None,
         query,
         has_data,
+        types,
     })))
 }
 

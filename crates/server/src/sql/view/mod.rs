@@ -19,7 +19,7 @@ use super::alter::{self, AlterPlan};
 use super::create::{self, Kind};
 use super::operand::Parameters;
 use super::relations::Known;
-use super::{Planner, names};
+use super::{Planner, names, own_types};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::{schemas, views};
@@ -56,6 +56,8 @@ pub(crate) struct NewView {
     pub(crate) sources: Vec<ViewSource>,
     /// All that it reads, and what that reads.
     pub(crate) tables: Vec<Table>,
+    /// The types of users that its columns are cast to.
+    pub(crate) types: Vec<Table>,
 }
 
 impl ViewPlan {
@@ -144,6 +146,7 @@ pub(super) fn create(
         query: text,
         sources,
         tables: Vec::new(),
+        types: own_types::of_columns(planner, query),
         name,
     };
     Ok(DefinitionPlan::View(ViewPlan::Create(Arc::new(planned(planner, view, &given)?))))
