@@ -194,6 +194,14 @@ fn an_open_database_is_refused() {
     assert!(!disk.exists(&target()).unwrap());
 }
 
+/// Nothing is lost of a table of this definition with one row.
+fn only_item_is_there(disk: &MemoryDisk, definition: &TableDefinition) {
+    let report = common::repair_disk(disk).unwrap();
+    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
+    assert_eq!(common::repaired_rows(disk)["items"].len(), 1);
+    assert_eq!(*common::open(disk, &target()).tables()[0], *definition);
+}
+
 /// Its rows met the constraint, which nobody here understands.
 #[test]
 fn rows_of_a_table_with_a_check_are_saved_with_it() {
@@ -227,10 +235,7 @@ fn rows_of_a_table_with_a_check_are_saved_with_it() {
     let definition = items.definition().clone();
     drop(items);
     db.close().unwrap();
-    let report = common::repair_disk(&disk).unwrap();
-    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
-    assert_eq!(common::repaired_rows(&disk)["items"].len(), 1);
-    assert_eq!(*common::open(&disk, &target()).tables()[0], definition);
+    only_item_is_there(&disk, &definition);
 }
 
 /// A domain's condition that is not validated holds for rows that come; those that were there may not meet it.
@@ -264,12 +269,7 @@ fn rows_that_do_not_meet_a_condition_which_came_later_are_saved() {
     let definition = items.definition().clone();
     drop(items);
     db.close().unwrap();
-
-    let report = common::repair_disk(&disk).unwrap();
-
-    assert_eq!(report.outcome, Outcome::NothingLost, "{report}");
-    assert_eq!(common::repaired_rows(&disk)["items"].len(), 1);
-    assert_eq!(*common::open(&disk, &target()).tables()[0], definition);
+    only_item_is_there(&disk, &definition);
 }
 
 #[test]

@@ -49,10 +49,7 @@ pub(super) fn collect(
     changed: &[(ObjectId, Box<[u8]>)],
     swept: &[u64],
 ) -> Result<Collected> {
-    let mut lows: BTreeMap<ObjectId, Vec<&[u8]>> = BTreeMap::new();
-    for (object, low) in changed {
-        lows.entry(*object).or_default().push(low);
-    }
+    let mut lows = by_object(changed);
     let mut tables = Vec::new();
     let mut collect_table = |id: u32, table: &TableEntry, object: ObjectId| {
         let lows = lows.remove(&object).unwrap_or_default();
@@ -93,6 +90,15 @@ pub(super) fn collect(
     Ok(Collected { tables, next_object: store.catalog.next_object(), large })
 }
 
+/// The low fences of each object.
+fn by_object(changed: &[(ObjectId, Box<[u8]>)]) -> BTreeMap<ObjectId, Vec<&[u8]>> {
+    let mut lows: BTreeMap<ObjectId, Vec<&[u8]>> = BTreeMap::new();
+    for (object, low) in changed {
+        lows.entry(*object).or_default().push(low);
+    }
+    lows
+}
+
 /// Low fences of what is not as a directory says.
 type Changed = Vec<(ObjectId, Box<[u8]>)>;
 
@@ -109,10 +115,7 @@ pub(super) fn collect_clean(
         return Ok(None);
     }
     let all = store.catalog.all();
-    let mut lows: BTreeMap<ObjectId, Vec<&[u8]>> = BTreeMap::new();
-    for (object, low) in changed {
-        lows.entry(*object).or_default().push(low);
-    }
+    let mut lows = by_object(changed);
     let mut tables = Vec::with_capacity(all.len());
     let mut left = Vec::new();
     let mut takes_some = false;
