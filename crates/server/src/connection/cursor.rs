@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use onrush::{Row, Value};
 use onrush_query::clock::unix_micros;
+use pgwire::messages::response::TransactionStatus;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::memory::Part;
@@ -54,7 +55,7 @@ struct Kept {
     rows: Vec<Row>,
     bytes: usize,
     /// Only as long as they are few.
-    is_short: bool,
+    while_short: bool,
 }
 
 impl Cursors {
@@ -88,8 +89,8 @@ impl Cursors {
             return Err(SqlError::new(state::LIMIT_EXCEEDED, message).with_hint("CLOSE some."));
         }
         let columns = Arc::clone(rows.columns());
-        let is_short = scroll == Scroll::WhileShort;
-        let kept = (scroll != Scroll::Never).then(|| Kept { is_short, ..Kept::default() });
+        let while_short = scroll == Scroll::WhileShort;
+        let kept = (scroll != Scroll::Never).then(|| Kept { while_short, ..Kept::default() });
         let cursor = Cursor { columns, rows: Some(rows), come: 0, at: 0, kept, is_held, is_new };
         self.by_name.insert(name, cursor);
         Ok(())
@@ -172,9 +173,13 @@ impl Cursor {
 }
 
 impl Kept {
+    fn is_short(&self) -> bool {
+        self.rows.len() < SHORT_ROWS_MAX && self.bytes <= SHORT_BYTES_MAX
+    }
+
     /// Whether there are more of them than are kept.
     fn is_too_much(&self) -> bool {
-        self.is_short && (self.rows.len() >= SHORT_ROWS_MAX || self.bytes > SHORT_BYTES_MAX)
+        self.while_short && !self.is_short()
     }
 
     /// Rows by number, in this order.
@@ -201,7 +206,7 @@ fn row_bytes(row: &Row) -> usize {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    pub(super) fn declare(&mut self, declared: Declared) -> Result<()> {
+    pub(super) async fn declare(&mut self, declared: Declared) -> std::result::Result<(), Stop> {
         let shown = ShownCursor {
             text: self.backend.presence.entry().activity().statement,
             made_micros: unix_micros(),
@@ -209,7 +214,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             is_scroll: declared.scroll != Scroll::Never,
         };
         let name = declared.name.clone();
-        self.cursors.insert(declared, self.backend.is_in_transaction())?;
+        let is_in_transaction = self.backend.is_in_transaction();
+        self.cursors.insert(declared, is_in_transaction)?;
+        if !is_in_transaction {
+            self.keep_held(&name).await?;
+        }
         self.objects().cursors.lock().insert(name, shown);
         self.complete("DECLARE CURSOR".into());
         Ok(())
@@ -245,6 +254,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         shown.retain(|name, _| self.cursors.by_name.contains_key(name));
         drop(shown);
         self.wire.memory.note(Part::Cursors, self.cursors.bytes());
+    }
+
+    /// Before a transaction commits: its cursors WITH HOLD outlive it. One that fails rolls the transaction back.
+    pub(super) async fn keep_held_cursors(&mut self) -> std::result::Result<(), Stop> {
+        if self.backend.status() != TransactionStatus::Transaction {
+            return Ok(());
+        }
+        let cursors = self.cursors.by_name.iter();
+        let new = cursors.filter(|(_, cursor)| cursor.is_held && cursor.is_new);
+        let names: Vec<String> = new.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let kept = self.keep_held(&name).await;
+            if kept.is_err() {
+                self.backend.roll_back();
+            }
+            kept?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the rows of a cursor as far as they are few, so that they outlive their tables. One with more of them
+    /// reads on in its snapshot.
+    async fn keep_held(&mut self, name: &str) -> std::result::Result<(), Stop> {
+        let mut cursor = self.cursors.take(name)?;
+        while cursor.rows.is_some() && cursor.kept.as_ref().is_some_and(Kept::is_short) {
+            let wanted = cursor.come + 1;
+            self.keep(&mut cursor, Some(wanted)).await?;
+        }
+        self.cursors.by_name.insert(name.to_owned(), cursor);
+        self.note_cursors();
+        Ok(())
     }
 
     /// Sends the rows of a movement. A cursor that fails is gone.

@@ -460,6 +460,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             outcome?;
         }
         if is_one {
+            self.keep_held_cursors().await?;
             self.backend.commit()?;
         }
         Ok(())

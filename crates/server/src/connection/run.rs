@@ -41,6 +41,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if statement.is_stale(&self.backend) {
             *statement = self.plan_again(statement, manner.is_simple)?;
         }
+        if statement.plan.is_commit() {
+            self.keep_held_cursors().await?;
+        }
         // Before it runs: a COMMIT that fails has no transaction any more, and is not run again.
         let is_alone = !self.backend.is_in_transaction();
         let mut tries = 0;
@@ -83,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.complete(tag);
             }
             Answer::Deallocated(name) => self.deallocate(&name)?,
-            Answer::Declared(declared) => self.declare(declared)?,
+            Answer::Declared(declared) => self.declare(declared).await?,
             Answer::ClosedCursor(name) => self.close_cursor(name.as_deref())?,
             Answer::Fetch(fetch) => {
                 let columns = self.cursors.columns(&fetch.name).filter(|_| !fetch.is_move);

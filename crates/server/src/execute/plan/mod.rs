@@ -54,6 +54,10 @@ impl Plan {
         }
     }
 
+    pub(crate) fn is_commit(&self) -> bool {
+        matches!(self, Plan::Session(SessionPlan::Commit))
+    }
+
     /// The table whose rows it writes, if it is one that writes rows.
     pub(crate) fn written_table(&self) -> Option<&Table> {
         match self {
