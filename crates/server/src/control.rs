@@ -8,6 +8,7 @@ use onrush::{DataType, Value};
 use onrush_query::{Client, ColumnType, SystemFunction};
 use parking_lot::Mutex;
 
+use crate::access::{Access, Identity};
 use crate::clients::{ClientEntry, Clients};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{Patience, control_of};
@@ -18,6 +19,7 @@ use crate::session_objects::SessionObjects;
 /// What one client can do to itself and others.
 pub(crate) struct ClientControl {
     pub(crate) clients: Arc<Clients>,
+    access: Arc<Access>,
     pub(crate) patience: Patience,
     pub(crate) objects: Arc<SessionObjects>,
     /// What is said to others.
@@ -64,9 +66,14 @@ fn function(name: &'static str, returns: ColumnType, call: Call) -> SystemFuncti
 }
 
 impl ClientControl {
-    pub(crate) fn new(clients: &Arc<Clients>, patience: &Patience) -> ClientControl {
+    pub(crate) fn new(
+        clients: &Arc<Clients>,
+        access: &Arc<Access>,
+        patience: &Patience,
+    ) -> ClientControl {
         ClientControl {
             clients: Arc::clone(clients),
+            access: Arc::clone(access),
             patience: patience.clone(),
             objects: Arc::default(),
             said: Said::default(),
@@ -142,7 +149,14 @@ impl ClientControl {
         if client.user == other.user || is_superuser.as_deref() == Some("on") {
             return Ok(());
         }
+        let [asking, asked] = [&client.user, &other.user].map(|name| Identity::named(name));
+        let is_of_superuser = self.access.is_superuser(&asked);
+        if !is_of_superuser && self.access.acts_as(&asking, &asked.name) {
+            return Ok(());
+        }
         let message = match ends {
+            true if is_of_superuser => "must be a superuser to terminate superuser process",
+            false if is_of_superuser => "must be a superuser to cancel superuser query",
             true => {
                 "must be a member of the role whose process is being terminated or member of pg_signal_backend"
             }

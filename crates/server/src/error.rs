@@ -21,6 +21,7 @@ pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 /// The SQLSTATEs that this server sends, by the names that PostgreSQL gives them.
 pub(crate) mod state {
     pub(crate) const SUCCESSFUL: &str = "00000";
+    pub(crate) const WARNING: &str = "01000";
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";

@@ -1,5 +1,7 @@
 //! Changes of roles and grants, as a transaction makes them: they are its rows, and come and go with it.
 
+use std::collections::BTreeSet;
+
 use onrush::{Database, Table, Transaction};
 
 use super::defaults::{self, Scope};
@@ -14,7 +16,7 @@ pub(crate) struct RoleChanges<'c, 't> {
 }
 
 impl RoleChanges<'_, '_> {
-    fn roles(&mut self) -> Result<Roles> {
+    pub(super) fn roles(&mut self) -> Result<Roles> {
         Ok(store::load(self.database, self.transaction)?)
     }
 
@@ -33,13 +35,13 @@ impl RoleChanges<'_, '_> {
         Ok(())
     }
 
-    /// Makes a role.
+    /// Makes a role. False if there is one already and that is no error.
     pub(crate) fn create(
         &mut self,
         name: &str,
         change: &RoleChange,
         if_not_exists: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if matches!(name, PUBLIC | "none") {
             let message = format!("role name {name:?} is reserved");
             return Err(SqlError::new(state::RESERVED_NAME, message));
@@ -47,7 +49,7 @@ impl RoleChanges<'_, '_> {
         let roles = self.roles()?;
         if roles.roles.contains_key(name) {
             if if_not_exists {
-                return Ok(());
+                return Ok(false);
             }
             let message = format!("role {name:?} already exists");
             return Err(SqlError::new(state::DUPLICATE_OBJECT, message));
@@ -55,7 +57,12 @@ impl RoleChanges<'_, '_> {
         let mut role = Role::default();
         role.change(change)?;
         self.check_way_in(&roles, name, Some(&role))?;
-        Ok(store::add_role(self.database, self.transaction, name, &role)?)
+        store::add_role(self.database, self.transaction, name, &role)?;
+        if role.no_inherit {
+            role.number = self.number_of(name)?;
+            store::put_no_inherit(self.database, self.transaction, &role)?;
+        }
+        Ok(true)
     }
 
     /// Changes a role.
@@ -81,7 +88,7 @@ impl RoleChanges<'_, '_> {
             )));
         }
         self.check_way_in(&roles, name, None)?;
-        Ok(store::remove_role(self.database, self.transaction, name)?)
+        Ok(store::remove_role(self.database, self.transaction, name, role)?)
     }
 
     /// Grants rights on something, or (`is_grant` false) takes them back. The transaction holds it.
@@ -102,14 +109,8 @@ impl RoleChanges<'_, '_> {
             _ => &[],
         };
         let given = roles.grants.get(&place).cloned();
-        let mut granted = given.unwrap_or_else(|| at_first.iter().copied().collect());
-        for right in rights {
-            if is_grant {
-                granted.insert(*right);
-            } else {
-                granted.remove(right);
-            }
-        }
+        let granted = given.unwrap_or_else(|| at_first.iter().copied().collect());
+        let granted = changed(granted, rights, is_grant);
         match is_owner || !at_first.is_empty() {
             true => store::put_own(self.database, self.transaction, place, Some(&granted))?,
             false => store::put_grant(self.database, self.transaction, place, &granted)?,
@@ -174,14 +175,7 @@ impl RoleChanges<'_, '_> {
         let number = grantee(&roles, role)?;
         let at_first = scope.at_first(number);
         let known = roles.defaults.get(&scope).and_then(|granted| granted.get(&number));
-        let mut granted = known.unwrap_or(&at_first).clone();
-        for right in rights {
-            if is_grant {
-                granted.insert(*right);
-            } else {
-                granted.remove(right);
-            }
-        }
+        let granted = changed(known.unwrap_or(&at_first).clone(), rights, is_grant);
         let granted = (granted != at_first).then_some(&granted);
         Ok(defaults::put(self.database, self.transaction, (scope, number), granted)?)
     }
@@ -244,6 +238,18 @@ pub(crate) fn move_table(
     store::forget_grants(database, transaction, |_, on| on == from)
 }
 
+/// Rights with those that are granted, or without those that are taken back.
+fn changed(mut granted: BTreeSet<Right>, rights: &[Right], is_grant: bool) -> BTreeSet<Right> {
+    for right in rights {
+        if is_grant {
+            granted.insert(*right);
+        } else {
+            granted.remove(right);
+        }
+    }
+    granted
+}
+
 /// The number of whom something is granted to.
 fn grantee(roles: &Roles, name: &str) -> Result<i64> {
     match name {
@@ -252,7 +258,7 @@ fn grantee(roles: &Roles, name: &str) -> Result<i64> {
     }
 }
 
-fn no_role(name: &str) -> SqlError {
+pub(super) fn no_role(name: &str) -> SqlError {
     SqlError::new(state::UNDEFINED_OBJECT, format!("role {name:?} does not exist"))
         .with_hint(format!("CREATE ROLE {name} LOGIN PASSWORD '...' makes it."))
 }

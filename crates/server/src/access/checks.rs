@@ -20,6 +20,23 @@ impl Access {
             || self.seen_by(who).roles.get(&who.name).is_some_and(|role| role.is_superuser)
     }
 
+    /// Whether the client is this role, or is in it by way of any: it may act as that one.
+    pub(crate) fn is_in(&self, who: &Identity, role: &str) -> bool {
+        self.is_superuser(who) || self.ask_of(who, role, Roles::is_in)
+    }
+
+    /// Whether the client has the rights of this role.
+    pub(crate) fn acts_as(&self, who: &Identity, role: &str) -> bool {
+        self.is_superuser(who) || self.ask_of(who, role, Roles::acts_as)
+    }
+
+    fn ask_of(&self, who: &Identity, role: &str, ask: impl Fn(&Roles, i64, i64) -> bool) -> bool {
+        let roles = self.seen_by(who);
+        let number = |name: &str| roles.number_named(name).ok();
+        let both = roles.roles.get(&who.name).zip(number(role));
+        who.name == role || both.is_some_and(|(one, role)| ask(&roles, one.number, role))
+    }
+
     /// Refuses what only superusers may do.
     pub(crate) fn check_superuser(&self, who: &Identity, what: &str) -> Result<()> {
         if self.is_superuser(who) {

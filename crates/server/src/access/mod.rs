@@ -1,5 +1,5 @@
 //! Who may come in, and what they may do: roles, their passwords as SCRAM verifiers, and what was
-//! granted to them. Kept in two tables of the database itself, so that a backup has them too; all of
+//! granted to them. Kept in tables of the database itself, so that a backup has them too; all of
 //! it is in memory while the server runs.
 //!
 //! Invariants
@@ -14,6 +14,8 @@ mod change;
 mod checks;
 mod defaults;
 mod logins;
+mod members;
+mod membership;
 mod rights;
 mod roles;
 mod store;
@@ -29,6 +31,7 @@ pub(crate) use change::own_tables;
 pub(crate) use change::{RoleChanges, forget_schema, forget_table, move_table};
 pub(crate) use defaults::{DefaultGrants, grant_defaults};
 pub use logins::Logins;
+pub(crate) use membership::{Granting, ShownMember};
 pub(crate) use rights::{Kind, Right};
 pub(crate) use roles::{Object, PLACE_OF_PUBLIC, PUBLIC, Role, RoleChange, Roles, place_of_schema};
 pub(crate) use verifier::Verifier;
@@ -70,6 +73,14 @@ pub(crate) struct Identity {
     pub(crate) own_roles: Option<Arc<Roles>>,
 }
 
+impl Identity {
+    /// A role of this name, which has proven who it is.
+    pub(crate) fn named(name: &str) -> Identity {
+        let (name, temporary_schema) = (name.to_owned(), String::new());
+        Identity { name, is_trusted: false, temporary_schema, own_roles: None }
+    }
+}
+
 impl Access {
     /// Reads the roles of a database.
     pub(crate) fn load(database: &Database) -> onrush::Result<Access> {
@@ -92,13 +103,7 @@ impl Access {
     /// Whether who comes in as `asking` may read what `other` says to the database.
     pub(crate) fn sees_statements(&self, asking: &str, other: &str) -> bool {
         let is_trusted = !self.has_passwords();
-        asking == other
-            || self.is_superuser(&Identity {
-                name: asking.to_owned(),
-                is_trusted,
-                temporary_schema: String::new(),
-                own_roles: None,
-            })
+        self.acts_as(&Identity { is_trusted, ..Identity::named(asking) }, other)
     }
 
     /// Whether anybody can come in by a password.

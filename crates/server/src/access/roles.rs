@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onrush::Table;
 
 use super::defaults::Defaults;
+use super::members::Members;
 use super::rights::{Kind, Right};
 use super::verifier::Verifier;
 use crate::error::{Result, SqlError, state};
@@ -30,6 +31,8 @@ pub(crate) struct Role {
     /// May do everything.
     pub(crate) is_superuser: bool,
     pub(crate) can_login: bool,
+    /// Has no rights of the roles that it is in until it acts as one of them.
+    pub(crate) no_inherit: bool,
 }
 
 /// What is to be different in a role.
@@ -39,6 +42,7 @@ pub(crate) struct RoleChange {
     pub(crate) password: Option<Option<Verifier>>,
     pub(crate) is_superuser: Option<bool>,
     pub(crate) can_login: Option<bool>,
+    pub(crate) no_inherit: Option<bool>,
 }
 
 impl Role {
@@ -50,6 +54,7 @@ impl Role {
         }
         self.is_superuser = change.is_superuser.unwrap_or(self.is_superuser);
         self.can_login = change.can_login.unwrap_or(self.can_login);
+        self.no_inherit = change.no_inherit.unwrap_or(self.no_inherit);
         Ok(())
     }
 }
@@ -58,6 +63,8 @@ impl Role {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roles {
     pub(crate) roles: BTreeMap<String, Role>,
+    /// Who is in which of them.
+    pub(super) members: Members,
     /// By the numbers of role and table, or of a schema below zero.
     pub(super) grants: BTreeMap<(i64, i64), BTreeSet<Right>>,
     /// The numbers of those whom tables and schemas belong to, by the numbers of these.
@@ -114,14 +121,16 @@ impl Roles {
         }
     }
 
-    /// Whether a role, none where it is no known one, has a right: by a grant, or as the owner from whom it was not
-    /// taken back.
+    /// Whether a role, none where it is no known one, has a right, or a role has it that it acts as: by a grant, or as
+    /// the owner from whom it was not taken back.
     fn has(&self, role: Option<&Role>, object: Object, right: Right) -> bool {
         let granted = |number| self.grants.get(&(number, object.place));
-        let own = match role.and_then(|role| granted(role.number)) {
+        let owner = self.owner_at(object.owner_place);
+        let has = |number: i64| match granted(number) {
             Some(rights) => rights.contains(&right),
-            None => self.owns(role, object.owner_place),
+            None => number == owner,
         };
+        let own = role.is_some_and(|role| self.acting_as(role.number).any(has));
         let of_everyone = || match granted(EVERYONE) {
             Some(rights) => rights.contains(&right),
             None => object.kind.rights_of_everyone().contains(&right),
@@ -134,14 +143,23 @@ impl Roles {
         self.owners.get(&object.owner_place) == Some(&number)
     }
 
+    fn owner_at(&self, place: i64) -> i64 {
+        self.owners.get(&place).copied().unwrap_or(SERVER_OWNER)
+    }
+
     fn owns(&self, role: Option<&Role>, place: i64) -> bool {
-        let owner = self.owners.get(&place);
-        owner.is_some_and(|owner| role.is_some_and(|role| role.number == *owner))
+        role.is_some_and(|role| self.acts_as(role.number, self.owner_at(place)))
     }
 
     /// Whether a schema is a role's.
     pub(crate) fn owns_schema(&self, role: Option<&Role>, schema: &str) -> bool {
         self.place_of(schema).is_some_and(|place| self.owns(role, place))
+    }
+
+    /// Whether any schema belongs to a role itself.
+    pub(crate) fn owns_schemas(&self, role: Option<&Role>) -> bool {
+        let mut owners = self.owners.iter().filter(|(place, _)| **place < 0);
+        owners.any(|(_, owner)| role.is_some_and(|role| role.number == *owner))
     }
 
     /// Whether a table, sequence or view is a role's.

@@ -10,6 +10,7 @@ use onrush::{
     Table, TableDefinition, Transaction, Value,
 };
 
+use super::members::{self, Members};
 use super::roles::EVERYONE;
 use super::verifier::{Verifier, unknown};
 use super::{PLACE_OF_PUBLIC, Right, Role, Roles, defaults};
@@ -20,12 +21,16 @@ const ROLES: &str = "onrush.roles";
 const GRANTS: &str = "onrush.grants";
 const OWNERS: &str = "onrush.owners";
 const GUARDS: &str = "onrush.guards";
+/// The roles that do not inherit.
+const NO_INHERIT: &str = "onrush.no_inherit";
 
 /// Where it stands that everyone may use the schema `public`.
 const USAGE_OF_PUBLIC: (i64, i64) = (EVERYONE, PLACE_OF_PUBLIC);
 
 /// What a transaction writes that takes a way in from a superuser.
 const WAY_IN: &str = "way in";
+/// The same of one that makes members.
+const MEMBERS: &str = "members";
 
 fn table_of_roles(database: &Database) -> Result<Table> {
     let text = |name: &str| ColumnDefinition::new(name, DataType::Text);
@@ -70,6 +75,10 @@ pub(super) fn load(database: &Database, reads: &mut impl Reads) -> Result<Roles>
     for row in kept::rows(database, reads, ROLES)? {
         all.roles.extend(role(&row));
     }
+    let apart = kept::rows(database, reads, NO_INHERIT)?;
+    let apart: BTreeSet<i64> = apart.iter().filter_map(|row| row[0].as_i64()).collect();
+    all.roles.values_mut().for_each(|role| role.no_inherit = apart.contains(&role.number));
+    all.members = Members::new(members::load(database, reads)?, &all.roles);
     for row in kept::rows(database, reads, GRANTS)? {
         all.grants.extend(grant(&row));
     }
@@ -93,7 +102,7 @@ fn role(row: &Row) -> Option<(String, Role)> {
     let (is_superuser, can_login) = (flag(is_superuser), flag(can_login));
     // Without a number nothing is granted to it.
     let number = rest.first().and_then(Value::as_i64).unwrap_or(0);
-    let role = Role { number, verifier, is_superuser, can_login };
+    let role = Role { number, verifier, is_superuser, can_login, no_inherit: false };
     Some((name.as_str()?.to_owned(), role))
 }
 
@@ -140,14 +149,33 @@ pub(super) fn change_role(
         ("is_superuser", role.is_superuser.into()),
         ("can_login", role.can_login.into()),
     ];
-    transaction.update(&table_of_roles(database)?, &[name.into()], &changes).map(drop)
+    transaction.update(&table_of_roles(database)?, &[name.into()], &changes)?;
+    put_no_inherit(database, transaction, role)
+}
+
+/// Whether a role inherits.
+pub(super) fn put_no_inherit(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    role: &Role,
+) -> Result<()> {
+    if !role.no_inherit {
+        let Some(apart) = existing(database, NO_INHERIT)? else { return Ok(()) };
+        return remove(transaction, &apart, &[role.number.into()]);
+    }
+    let number = ColumnDefinition::new("role", DataType::Int64).not_null();
+    let apart = TableDefinition::builder(NO_INHERIT).column(number).primary_key(["role"]);
+    transaction.upsert(&made(database, apart.build()?)?, &[role.number.into()])
 }
 
 pub(super) fn remove_role(
     database: &Database,
     transaction: &mut Transaction<'_>,
     name: &str,
+    role: &Role,
 ) -> Result<()> {
+    put_no_inherit(database, transaction, &Role { no_inherit: false, ..role.clone() })?;
+    members::forget_role(database, transaction, role.number)?;
     transaction.delete(&table_of_roles(database)?, &[name.into()]).map(drop)
 }
 
@@ -248,7 +276,16 @@ pub(super) fn forget_grants(
 
 /// Of transactions that each take a way in from another superuser, only one commits.
 pub(super) fn guard_way_in(database: &Database, transaction: &mut Transaction<'_>) -> Result<()> {
+    guard(database, transaction, WAY_IN)
+}
+
+/// Of transactions that each make members of roles, only one commits: together they could make a circle.
+pub(super) fn guard_members(database: &Database, transaction: &mut Transaction<'_>) -> Result<()> {
+    guard(database, transaction, MEMBERS)
+}
+
+fn guard(database: &Database, transaction: &mut Transaction<'_>, what: &str) -> Result<()> {
     let name = ColumnDefinition::new("name", DataType::Text).not_null();
     let guards = TableDefinition::builder(GUARDS).column(name).primary_key(["name"]).build()?;
-    transaction.upsert(&made(database, guards)?, &[WAY_IN.into()])
+    transaction.upsert(&made(database, guards)?, &[what.into()])
 }

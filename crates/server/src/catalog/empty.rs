@@ -74,10 +74,6 @@ pub(super) const ALL: &[SystemTable] = &[
             ("rngsubopc", OID),
         ],
     ),
-    table(
-        "pg_auth_members",
-        &[("roleid", OID), ("member", OID), ("grantor", OID), ("admin_option", BOOL)],
-    ),
     table("pg_partitioned_table", &[("partrelid", OID), ("partstrat", CHAR), ("partnatts", INT2)]),
     table(
         "pg_proc",

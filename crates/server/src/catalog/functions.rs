@@ -89,6 +89,7 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     all.extend(of_tables(database));
     all.extend(super::comments::functions(database));
     all.extend(super::rights::functions(database));
+    all.push(super::members::function(database));
     all.extend(super::sequences::functions(database));
     all.extend(super::types::functions(database));
     all.extend(super::views::functions(database));

@@ -15,6 +15,7 @@ mod functions;
 mod index_progress;
 mod indexes;
 mod information;
+mod members;
 mod names;
 mod rights;
 mod roles;
@@ -33,7 +34,9 @@ use onrush::{Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
-pub(crate) use names::{OWNER, identity_with, is_identity, number_of, oid_of, quoted, table_with};
+pub(crate) use names::{
+    DATABASE_OWNER, OWNER, identity_with, is_identity, number_of, oid_of, quoted, table_with,
+};
 
 use crate::execute::seen_by;
 use crate::seen::Seen;
@@ -66,7 +69,11 @@ fn all() -> impl Iterator<Item = &'static SystemTable> {
         .chain(settings::ALL);
     let more =
         constraints::ALL.iter().chain(foreign_keys::ALL).chain(information::ALL).chain(views::ALL);
-    let more = more.chain(session_objects::ALL).chain(dependencies::ALL).chain(domains::ALL);
+    let more = more
+        .chain(members::ALL)
+        .chain(session_objects::ALL)
+        .chain(dependencies::ALL)
+        .chain(domains::ALL);
     with_rows.chain(sequences::ALL).chain(more).chain(comments::ALL).chain(empty::ALL)
 }
 

@@ -40,7 +40,7 @@ pub(super) const OWNER_OID: u32 = 10;
 /// The role that owns the schema `public` until that is given to another: whoever owns the database.
 pub(super) const DATABASE_OWNER_OID: u32 = 6171;
 /// Its name.
-pub(super) const DATABASE_OWNER: &str = "pg_database_owner";
+pub(crate) const DATABASE_OWNER: &str = "pg_database_owner";
 /// What the owner is called.
 pub(crate) const OWNER: &str = "onrush";
 /// The only database.

@@ -61,18 +61,22 @@ pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
 }
 
 /// Of whom it is asked.
-struct Asked<'a> {
+pub(super) struct Asked<'a> {
     client: &'a Client,
     seen: &'a Seen,
-    roles: Roles,
-    role: Option<Role>,
-    is_superuser: bool,
+    pub(super) roles: Roles,
+    pub(super) role: Option<Role>,
+    pub(super) is_superuser: bool,
     /// Where the temporary tables are of whom is asked about, if that is the client.
     temporary_schema: Option<String>,
 }
 
 impl<'a> Asked<'a> {
-    fn new(client: &'a Client, seen: &'a Seen, role: Option<&Value<'_>>) -> Result<Asked<'a>> {
+    pub(super) fn new(
+        client: &'a Client,
+        seen: &'a Seen,
+        role: Option<&Value<'_>>,
+    ) -> Result<Asked<'a>> {
         // Of a database that has stopped nothing is told.
         let roles = seen.roles().unwrap_or_default();
         let name = match role {

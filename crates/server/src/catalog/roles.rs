@@ -89,7 +89,7 @@ fn row(number: u32, name: &str, role: &Role) -> Row {
         oid(number),
         name.to_owned().into(),
         Value::Boolean(role.is_superuser),
-        Value::Boolean(true),
+        Value::Boolean(!role.no_inherit),
         no.clone(),
         no.clone(),
         Value::Boolean(role.can_login),

@@ -217,7 +217,7 @@ impl Backend {
         ));
         let locks = session.advisory_locks();
         let locks = Arc::new(ClientLocks { locks, patience: patience.clone() });
-        let control = Arc::new(ClientControl::new(clients, &patience));
+        let control = Arc::new(ClientControl::new(clients, &shared.access, &patience));
         let address = door.peer.to_string();
         let newcomer =
             Newcomer { number: client.number, user: &client.user, session: session.id(), address };

@@ -78,38 +78,70 @@ impl Backend {
 
     /// Refuses to give away, or to drop, what is not the client's own.
     pub(super) fn check_owners(&self, plan: &OwnerPlan) -> Result<()> {
-        let to = match plan {
+        let roles = self.access.seen_by(&self.who);
+        let is_given = |owner: Option<&str>, to: &RoleName| {
+            !self.access.is_superuser(&self.who) && owner != self.owner_named(to).as_deref()
+        };
+        match plan {
             OwnerPlan::Table(name, to, _) => {
-                self.access.check_owner(&self.who, &self.seen.table(name)?)?;
-                to
+                let table = self.seen.table(name)?;
+                self.access.check_owner(&self.who, &table)?;
+                if !is_given(roles.owner_of(&table), to) {
+                    return Ok(());
+                }
+                self.check_may_be(to)?;
+                let name_of_owner = self.shown_role(to);
+                let is_trusted = name_of_owner == OWNER;
+                let to = Identity { name: name_of_owner, is_trusted, ..self.who.clone() };
+                self.access.check_may_create(&to, schemas::parts(name).0)
             }
             OwnerPlan::Schema(name, to) => {
+                if !is_given(roles.owner_of_schema(name), to) {
+                    return Ok(());
+                }
                 self.access.check_schema_owner(&self.who, name)?;
-                to
+                self.check_may_be(to)?;
+                self.check_makes_schemas()
             }
             OwnerPlan::Reassign { from, to } => {
-                from.iter().try_for_each(|role| self.check_is_self(role, "reassign objects"))?;
-                to
+                let mut all = from.iter().chain([to]);
+                all.try_for_each(|role| self.check_acts_as(role, "reassign objects"))?;
+                let gives_schema = |from: &RoleName| {
+                    let from = self.role_named(from);
+                    is_given(Some(&from), to) && roles.owns_schemas(roles.roles.get(&from))
+                };
+                match from.iter().any(gives_schema) {
+                    true => self.check_makes_schemas(),
+                    false => Ok(()),
+                }
             }
             OwnerPlan::Drop { of, .. } => {
-                return of.iter().try_for_each(|role| self.check_is_self(role, "drop objects"));
+                of.iter().try_for_each(|role| self.check_acts_as(role, "drop objects"))
             }
-        };
-        self.check_may_be(to)
+        }
     }
 
-    /// Refuses what is done as another role.
+    /// Refuses to give a schema to a role to whoever could not have made it for that one.
+    fn check_makes_schemas(&self) -> Result<()> {
+        if self.access.is_superuser(&self.who) {
+            return Ok(());
+        }
+        let message = format!("permission denied for database {}", self.client.database);
+        Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// Refuses what is done as a role that the client is not in.
     pub(super) fn check_may_be(&self, role: &RoleName) -> Result<()> {
         let to = self.role_named(role);
-        if self.access.is_superuser(&self.who) || to == self.who.name {
+        if self.access.is_in(&self.who, &to) {
             return Ok(());
         }
         let message = format!("must be member of role \"{to}\"");
         Err(SqlError::new(state::INSUFFICIENT_PRIVILEGE, message))
     }
 
-    fn check_is_self(&self, role: &RoleName, what: &str) -> Result<()> {
-        if self.access.is_superuser(&self.who) || self.role_named(role) == self.who.name {
+    fn check_acts_as(&self, role: &RoleName, what: &str) -> Result<()> {
+        if self.access.acts_as(&self.who, &self.role_named(role)) {
             return Ok(());
         }
         let message = format!("permission denied to {what}");

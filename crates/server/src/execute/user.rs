@@ -71,7 +71,7 @@ impl Backend {
     fn check_may_act(&self, users: &Users, role: &str) -> Result<()> {
         check_is_there(&self.seen.roles()?, role)?;
         let session = self.identity_of(users.session_user(&self.came_in_name()));
-        match *session.name == *role || self.access.is_superuser(&session) {
+        match self.access.is_in(&session, role) {
             true => Ok(()),
             false => Err(denied(format!("role \"{role}\""))),
         }
@@ -137,5 +137,5 @@ fn check_is_there(roles: &Roles, name: &str) -> Result<()> {
 
 fn denied(what: String) -> SqlError {
     SqlError::new(state::INSUFFICIENT_PRIVILEGE, format!("permission denied to set {what}"))
-        .with_hint("A superuser can.")
+        .with_hint("A superuser can, and SET ROLE is for members of the role, too.")
 }

@@ -40,6 +40,7 @@ mod limit_words;
 mod lock;
 mod locking;
 mod locking_words;
+mod member_words;
 mod merge;
 mod merge_words;
 mod names;
@@ -97,6 +98,7 @@ pub(crate) use index::IndexPlan;
 pub(crate) use insert::{Arbiter, Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use lock::{LockPlan, TableLock};
 pub(crate) use locking::{LockedRows, LockedTable, LockingPlan, WhenTaken};
+pub(crate) use member_words::MemberChange;
 pub(crate) use merge::{Action, MergePlan, MergeRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
 pub(crate) use operand::{Bound, Operand, Parameters, key_of};
@@ -107,7 +109,7 @@ pub(crate) use plan::SavepointPlan;
 pub(crate) use prepare::{ExecutePlan, PreparePlan};
 pub(crate) use query::QueryPlan;
 pub(crate) use range::{Form, Next, RangePlan, SortKey, Total, compare};
-pub(crate) use role::{RoleName, RoleStatement};
+pub(crate) use role::{FirstMembers, RoleName, RoleStatement};
 pub(crate) use schema::{SchemaPlan, is_builtin};
 pub(crate) use select::{GetPlan, OutputColumn, Scalar, count_of};
 pub(crate) use sequence::{Owner, SequenceChange, SequenceOptions, SequencePlan};
@@ -202,6 +204,8 @@ pub(crate) enum Parsed {
     Owner(owner::OwnerStatement),
     /// Rights on types, and on what is going to be made.
     Grant(grant_words::GrantStatement),
+    /// Roles in roles.
+    Members(member_words::MemberStatement),
     /// DROP of what there is none of.
     DropMissing(drop_missing::DropMissing),
     /// How things are stored.
@@ -221,6 +225,7 @@ impl Parsed {
             | Parsed::SchemaWith(..)
             | Parsed::Owner(_)
             | Parsed::Grant(_)
+            | Parsed::Members(_)
             | Parsed::DropMissing(_)
             | Parsed::Storage(_)
             | Parsed::Sequence(_)
@@ -316,6 +321,9 @@ impl Parsed {
                 let planned = grant_words::plan(&planner, statement)?;
                 Ok(Plan::Definition(DefinitionPlan::Roles(planned)))
             }
+            Parsed::Members(statement) => {
+                Ok(Plan::Definition(DefinitionPlan::Roles(member_words::plan(statement)?)))
+            }
             Parsed::Storage(statement) => storage::plan(&planner, statement).map(Plan::Definition),
             Parsed::DropMissing(drop) => drop_missing::plan(&planner, drop).map(Plan::Definition),
         }
@@ -354,6 +362,7 @@ fn read_tokens(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Parsed>> {
             Some((_, Mark::Constraints(plan))) => Parsed::Constraints(plan),
             Some((_, Mark::Setting(change))) => Parsed::Setting(change),
             Some((_, Mark::Grant(statement))) => Parsed::Grant(statement),
+            Some((_, Mark::Members(statement))) => Parsed::Members(statement),
             Some((_, Mark::Owner(statement))) => Parsed::Owner(statement),
             Some((_, Mark::DropMissing(drop))) => Parsed::DropMissing(drop),
             Some((_, Mark::Storage(statement))) => Parsed::Storage(statement),

@@ -10,6 +10,7 @@ use super::constraints::{self, ConstraintsPlan};
 use super::drop_missing::{self, DropMissing};
 use super::fetch::{self, FetchPlan};
 use super::grant_words::{self, GrantStatement};
+use super::member_words::{self, MemberStatement};
 use super::owner::{self, OwnerStatement};
 use super::plan::CreateForm;
 use super::setting::SettingChange;
@@ -52,6 +53,8 @@ pub(super) enum Mark {
     Owner(OwnerStatement),
     /// Rights on types, and on what is going to be made. A word that is read is left.
     Grant(GrantStatement),
+    /// Roles in roles. A word that is read is left.
+    Members(MemberStatement),
     /// How things are stored. A word that is read is left.
     Storage(StorageStatement),
     /// DROP of what there is none of. A word that is read is left.
@@ -139,6 +142,7 @@ fn read_by_words(words: &[&Token]) -> Option<Mark> {
     owner::read(words)
         .map(Mark::Owner)
         .or_else(|| grant_words::read(words).map(Mark::Grant))
+        .or_else(|| member_words::read(words).map(Mark::Members))
         .or_else(|| drop_missing::read(words).map(Mark::DropMissing))
         .or_else(|| storage::read(words).map(Mark::Storage))
         .or_else(|| user::read(words).map(Mark::Setting))
@@ -357,9 +361,6 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
         }
         ["create", ..] if is_view(&leading) && ends_in(statement, ["check", "option"]) => {
             ("WITH CHECK OPTION", "Leave it out: rows are written to the table of the view.")
-        }
-        ["grant" | "revoke", ..] if !has("on") => {
-            ("a role in a role", "GRANT rights on tables to each role by itself.")
         }
         _ => return Ok(()),
     };

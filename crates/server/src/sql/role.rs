@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP ROLE (USER), GRANT and REVOKE.
+//! CREATE, ALTER and DROP ROLE (USER, GROUP), GRANT and REVOKE.
 
 use onrush::TableDefinition;
 use sqlparser::ast::{
@@ -10,6 +10,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::Planner;
+use super::member_words::MemberChange;
 use super::{names, plan, schema};
 use crate::access::{Kind, PUBLIC, Right, RoleChange, Verifier};
 use crate::error::{Result, SqlError, state};
@@ -46,12 +47,23 @@ impl RoleName {
     }
 }
 
+/// Who is in whom from the moment that a role is made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstMembers {
+    /// Those that it is in.
+    pub(crate) groups: Vec<RoleName>,
+    pub(crate) members: Vec<RoleName>,
+    /// Members who may make others so.
+    pub(crate) admins: Vec<RoleName>,
+}
+
 /// What becomes of roles.
 #[derive(Clone, Debug)]
 pub(crate) enum RoleStatement {
     Create {
         names: Vec<String>,
         change: RoleChange,
+        first: FirstMembers,
         if_not_exists: bool,
     },
     Alter {
@@ -61,6 +73,11 @@ pub(crate) enum RoleStatement {
     Drop {
         names: Vec<String>,
         if_exists: bool,
+    },
+    /// Who is in these.
+    Members {
+        groups: Vec<RoleName>,
+        change: MemberChange,
     },
     Grant {
         roles: Vec<RoleName>,
@@ -88,6 +105,9 @@ impl RoleStatement {
             RoleStatement::Create { .. } => "CREATE ROLE",
             RoleStatement::Alter { .. } => "ALTER ROLE",
             RoleStatement::Drop { .. } => "DROP ROLE",
+            RoleStatement::Members { change, .. } if change.is_alter => "ALTER ROLE",
+            RoleStatement::Members { change, .. } if change.is_grant => "GRANT ROLE",
+            RoleStatement::Members { .. } => "REVOKE ROLE",
             RoleStatement::Grant { is_grant: true, .. } => "GRANT",
             RoleStatement::Grant { is_grant: false, .. } => "REVOKE",
             RoleStatement::GrantByDefault { .. } => "ALTER DEFAULT PRIVILEGES",
@@ -136,22 +156,37 @@ pub(super) fn users_to_roles(tokens: &mut Vec<TokenWithSpan>) {
 pub(super) fn create(role: &CreateRole) -> Result<RoleStatement> {
     let has_more = role.connection_limit.is_some()
         || role.valid_until.is_some()
-        || role.authorization_owner.is_some()
-        || [&role.in_role, &role.in_group, &role.role, &role.user, &role.admin]
-            .iter()
-            .any(|names| !names.is_empty());
+        || role.authorization_owner.is_some();
     let wanted = [role.create_db, role.create_role, role.replication, role.bypassrls];
     if has_more || wanted.into_iter().any(wants) {
         return Err(only_these());
     }
     let password = role.password.as_ref().map(password).transpose()?;
-    let change = RoleChange { password, is_superuser: role.superuser, can_login: role.login };
+    let change = RoleChange {
+        password,
+        is_superuser: role.superuser,
+        can_login: role.login,
+        no_inherit: role.inherit.map(|inherits| !inherits),
+    };
+    let first = FirstMembers {
+        groups: one_list(&role.in_role, &role.in_group)?,
+        members: one_list(&role.role, &role.user)?,
+        admins: one_list(&role.admin, &[])?,
+    };
     let names = role_names(&role.names)?;
     if let Some(name) = names.iter().find(|name| name.starts_with("pg_")) {
         return Err(SqlError::new(state::RESERVED_NAME, format!("role name {name:?} is reserved"))
             .with_detail("Role names starting with \"pg_\" are reserved."));
     }
-    Ok(RoleStatement::Create { names, change, if_not_exists: role.if_not_exists })
+    Ok(RoleStatement::Create { names, change, first, if_not_exists: role.if_not_exists })
+}
+
+/// The roles of a clause that has two names, of which one stands there.
+fn one_list(one: &[Ident], other: &[Ident]) -> Result<Vec<RoleName>> {
+    if !one.is_empty() && !other.is_empty() {
+        return Err(SqlError::new(state::SYNTAX_ERROR, "conflicting or redundant options"));
+    }
+    Ok(one.iter().chain(other).map(RoleName::of_identifier).collect())
 }
 
 pub(super) fn alter(name: &Ident, operation: &AlterRoleOperation) -> Result<RoleStatement> {
@@ -172,8 +207,8 @@ pub(super) fn alter(name: &Ident, operation: &AlterRoleOperation) -> Result<Role
             RoleOption::Login(can) => change.can_login = Some(*can),
             RoleOption::SuperUser(is) => change.is_superuser = Some(*is),
             RoleOption::Password(given) => change.password = Some(password(given)?),
-            RoleOption::Inherit(_)
-            | RoleOption::CreateDB(false)
+            RoleOption::Inherit(inherits) => change.no_inherit = Some(!inherits),
+            RoleOption::CreateDB(false)
             | RoleOption::CreateRole(false)
             | RoleOption::Replication(false)
             | RoleOption::BypassRLS(false) => {}
@@ -399,8 +434,8 @@ fn no_password() -> SqlError {
 fn only_these() -> SqlError {
     SqlError::not_supported(
         "an option of this role",
-        "There are LOGIN, NOLOGIN, SUPERUSER, NOSUPERUSER and PASSWORD; rights are granted to roles \
-         one by one.",
+        "There are LOGIN, SUPERUSER and INHERIT, NO in front of each, and PASSWORD; GRANT role TO role \
+         makes members.",
     )
 }
 

@@ -72,8 +72,8 @@ async fn what_is_not_supported_says_so_and_what_to_do() {
         "ALTER SYSTEM SET work_mem = '1MB'",
         "PREPARE TRANSACTION 'one'",
         "COMMIT PREPARED 'one'",
-        "GRANT readers TO clerk",
-        "REVOKE readers FROM clerk",
+        "GRANT pg_monitor TO CURRENT_USER",
+        "CREATE ROLE clerk IN ROLE pg_read_all_data",
         "ALTER ROLE clerk SET work_mem = '1MB'",
         "BEGIN ISOLATION LEVEL SERIALIZABLE",
     ] {

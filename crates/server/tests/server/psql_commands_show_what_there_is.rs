@@ -226,8 +226,8 @@ fn comments_are_listed() {
 fn databases_roles_and_privileges_are_listed() {
     let world = World::new();
     let create = "CREATE TABLE orders (id bigint PRIMARY KEY)";
-    let Some(_) = psql(&world, &[create, "CREATE ROLE reader", "GRANT SELECT ON orders TO reader"])
-    else {
+    let grants = ["GRANT SELECT ON orders TO reader", "CREATE ROLE clerk NOINHERIT IN ROLE reader"];
+    let Some(_) = psql(&world, &[create, "CREATE ROLE reader", grants[0], grants[1]]) else {
         return;
     };
     let listed = psql(&world, &["\\l"]).unwrap();
@@ -235,6 +235,7 @@ fn databases_roles_and_privileges_are_listed() {
     assert_eq!(
         psql(&world, &["\\du"]).unwrap(),
         "List of roles\nRole name|Attributes|Member of\n\
+         clerk|No inheritance, Cannot login|{reader}\n\
          onrush|Superuser|{}\nreader|Cannot login|{}\n"
     );
     let listed = psql(&world, &["\\dp"]).unwrap();

@@ -106,6 +106,8 @@ impl DefinitionPlan {
             DefinitionPlan::Roles(RoleStatement::GrantByDefault { by, .. }) => {
                 by.iter().try_for_each(|role| backend.check_may_be(role))
             }
+            // Who may is found out where they are changed: it goes by who is in whom then.
+            DefinitionPlan::Roles(RoleStatement::Members { .. }) => Ok(()),
             DefinitionPlan::Roles(_) => backend.check_superuser(self.tag()),
         }
     }

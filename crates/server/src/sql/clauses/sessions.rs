@@ -113,7 +113,7 @@ fn check_role(create: &CreateRole) -> Result<()> {
         names: _are_taken,
         if_not_exists: _is_taken,
         login: _login_is_taken,
-        inherit,
+        inherit: _inherit_is_taken,
         bypassrls,
         password: _password_is_taken,
         superuser: _superuser_is_taken,
@@ -122,26 +122,21 @@ fn check_role(create: &CreateRole) -> Result<()> {
         replication,
         connection_limit,
         valid_until,
-        in_role,
-        in_group,
-        role,
-        user,
-        admin,
+        in_role: _is_planned,
+        in_group: _too,
+        role: _as_well,
+        user: _equally,
+        admin: _likewise,
         authorization_owner,
     } = create;
-    // There are no roles in roles, so nothing would be inherited: both come to the same.
-    let _ = inherit;
-    let instead = "There are LOGIN, NOLOGIN, SUPERUSER, NOSUPERUSER and PASSWORD; rights are granted to \
-                   roles one by one.";
+    let instead = "There are LOGIN, SUPERUSER and INHERIT, NO in front of each, PASSWORD, and IN ROLE, \
+                   ROLE and ADMIN with names.";
     none(*bypassrls == Some(true), "BYPASSRLS", instead)?;
     none(*create_db == Some(true), "CREATEDB", instead)?;
     none(*create_role == Some(true), "CREATEROLE", instead)?;
     none(*replication == Some(true), "REPLICATION", instead)?;
     none(connection_limit.is_some(), "CONNECTION LIMIT", instead)?;
     none(valid_until.is_some(), "VALID UNTIL", instead)?;
-    none(!in_role.is_empty() || !in_group.is_empty(), "IN ROLE", instead)?;
-    let has_members = !role.is_empty() || !user.is_empty() || !admin.is_empty();
-    none(has_members, "a role in a role", instead)?;
     none(authorization_owner.is_some(), "AUTHORIZATION", instead)
 }
 
