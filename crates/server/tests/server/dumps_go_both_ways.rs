@@ -193,3 +193,34 @@ async fn postgresql_restores_a_dump_and_its_own_is_restored_here() {
     assert_eq!(rows(&again.client().await).await, expected);
     assert_eq!(rows(&client).await, expected);
 }
+
+/// Roles are of all databases of a server: pg_dumpall has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_and_who_is_in_whom_are_dumped() {
+    if !is_installed() {
+        return;
+    }
+    let Some(cluster) = Cluster::start() else { return };
+    let (world, again) = (World::new(), World::new());
+    let made = "CREATE ROLE staff; CREATE ROLE board NOINHERIT IN ROLE staff; CREATE USER anna;
+                GRANT board TO anna WITH ADMIN OPTION; GRANT staff TO anna GRANTED BY anna";
+    query(&world.client().await, made).await;
+    let whole = ["-d", "dbname=onrush", "--roles-only", "--no-role-passwords"];
+    let dump = Place::of(&world).run("pg_dumpall", &whole, Stdio::null()).stdout;
+    // The owner of the server is there already.
+    let dump: String = String::from_utf8(dump)
+        .unwrap()
+        .lines()
+        .filter(|line| !line.contains("ROLE onrush"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let client = cluster.client_in_new_database("dumped").await;
+    Place::of_cluster(&cluster, "dumped").restore(&dump);
+    Place::of(&again).restore(&dump);
+    let told = "SELECT pg_get_userbyid(roleid), pg_get_userbyid(member), pg_get_userbyid(grantor), admin_option, \
+                pg_has_role(member, roleid, 'USAGE'), pg_has_role('board', 'staff', 'USAGE') FROM pg_auth_members \
+                WHERE pg_get_userbyid(roleid) NOT LIKE 'pg%' ORDER BY 1, 2";
+    let expected = ["board|anna|onrush|t|t|f", "staff|anna|anna|f|t|f", "staff|board|onrush|f|f|f"];
+    assert_eq!(query(&again.client().await, told).await, expected);
+    assert_eq!(query(&client, told).await, expected);
+}
