@@ -44,15 +44,11 @@ fn samples() -> Vec<(DataType, [Value<'static>; 3])> {
             [Value::TimestampTz(-1000), Value::TimestampTz(1000), Value::TimestampTz(0)],
         ),
         (DataType::Uuid, [uuid(0), uuid(u128::MAX), uuid(7)]),
-        (DataType::Date, [Value::Date(-719_162), Value::Date(2_932_896), Value::Date(0)]),
+        (DataType::Date, [Value::Date(i32::MIN), Value::Date(i32::MAX), Value::Date(0)]),
         (DataType::Time, [Value::Time(0), Value::Time(86_400_000_000), Value::Time(1)]),
         (
             DataType::Timestamp,
-            [
-                Value::Timestamp(i64::from(-719_162) * 86_400_000_000),
-                Value::Timestamp(253_402_300_799_999_999),
-                Value::Timestamp(1),
-            ],
+            [Value::Timestamp(i64::MIN), Value::Timestamp(i64::MAX), Value::Timestamp(1)],
         ),
         (
             DataType::TimestampTz,

@@ -1,11 +1,15 @@
 //! The parts of dates, times and intervals by PostgreSQL's names for them.
 
-use onrush::{Interval, TimeTz};
+use onrush::{Interval, Numeric, TimeTz};
 
 use crate::error::{QueryError, Result};
+use crate::functions::quotient;
 use crate::interval::MICROS_PER_DAY;
 use crate::style::Zone;
-use crate::timestamp::{civil, day_of, days, julian_day};
+use crate::timestamp::{
+    Day, day_at, day_of, is_infinite_date, is_infinite_timestamp, julian_day, shown_year,
+    timestamp_at, timestamp_out_of_range,
+};
 
 const MICROS: i128 = 1_000_000;
 const MICROS_PER_HOUR: i64 = 3_600_000_000;
@@ -74,6 +78,20 @@ impl Unit {
         })
     }
 
+    /// Whether it grows with the time, so that of an infinity it is one. The others are NULL of one.
+    pub(crate) fn is_monotonic(self) -> bool {
+        matches!(
+            self,
+            Unit::Year
+                | Unit::Decade
+                | Unit::Century
+                | Unit::Millennium
+                | Unit::Julian
+                | Unit::IsoYear
+                | Unit::Epoch
+        )
+    }
+
     /// Digits behind the point that its number has.
     pub(crate) fn scale(self, is_of_date: bool) -> i8 {
         match self {
@@ -97,6 +115,7 @@ impl Unit {
 }
 
 /// What a value has that parts are taken of.
+#[derive(Clone, Copy)]
 pub(crate) enum Broken {
     Date(i32),
     Time(i64),
@@ -132,12 +151,40 @@ impl Broken {
         Ok(Broken::Timestamp { local, zoned: Some((micros, seconds)) })
     }
 
-    /// The part, in millionths; `name` and `type_name` are for the error that there is none.
-    pub(crate) fn part(&self, unit: Unit, name: &str, type_name: &str) -> Result<i128> {
+    /// The part; `name` and `type_name` are for the error that there is none.
+    pub(crate) fn part(&self, unit: Unit, name: &str, type_name: &str) -> Result<Part> {
+        let is_infinite = match *self {
+            Broken::Date(days) => is_infinite_date(days).then_some(days < 0),
+            Broken::Timestamp { local, zoned } => {
+                let micros = zoned.map_or(local, |(micros, _)| micros);
+                is_infinite_timestamp(micros).then_some(micros < 0)
+            }
+            _ => None,
+        };
+        let is_there = match *self {
+            Broken::Date(_) => !unit.is_of_time() && !unit.is_of_zone(),
+            // Of an infinite timestamp PostgreSQL does not ask whether it has a zone.
+            _ => true,
+        };
+        match (is_infinite, *self) {
+            (Some(_), _) if !is_there => Err(not_supported(name, type_name)),
+            (Some(is_negative), _) if unit.is_monotonic() => Ok(Part::Infinity { is_negative }),
+            (Some(_), _) => Ok(Part::Null),
+            (None, Broken::Timestamp { local, .. }) if unit == Unit::Julian => {
+                Ok(Part::Julian(julian_day(day_at(local)), local.rem_euclid(MICROS_PER_DAY)))
+            }
+            (None, _) => self.finite_part(unit, name, type_name).map(Part::Millionths),
+        }
+    }
+
+    fn finite_part(&self, unit: Unit, name: &str, type_name: &str) -> Result<i128> {
         let unsupported = || not_supported(name, type_name);
         match *self {
             Broken::Date(_) if unit.is_of_time() || unit.is_of_zone() => Err(unsupported()),
-            Broken::Date(days) => of_timestamp(i64::from(days) * MICROS_PER_DAY, unit),
+            Broken::Date(days) if unit == Unit::Epoch => {
+                Ok(i128::from(days) * i128::from(MICROS_PER_DAY))
+            }
+            Broken::Date(days) => Ok(of_day(Day::at(days.into()), unit)),
             Broken::Time(micros) => match unit {
                 Unit::Epoch => Ok(micros.into()),
                 unit if unit.is_of_time() => Ok(of_time(micros, unit)),
@@ -154,13 +201,57 @@ impl Broken {
                 (Unit::Epoch, Some((micros, _))) => Ok(micros.into()),
                 (unit, Some((_, seconds))) if unit.is_of_zone() => Ok(of_zone(seconds, unit)),
                 (unit, None) if unit.is_of_zone() => Err(unsupported()),
-                (Unit::Julian, _) if local.rem_euclid(MICROS_PER_DAY) != 0 => {
-                    let message = "the part julian of a timestamp with a time is not supported";
-                    Err(QueryError::refused("0A000", message))
-                }
-                _ => of_timestamp(local, unit),
+                _ => Ok(of_timestamp(local, unit)),
             },
         }
+    }
+}
+
+/// A part of a value.
+pub(crate) enum Part {
+    /// A number, in millionths.
+    Millionths(i128),
+    /// Julian days, and microseconds of the day.
+    Julian(i64, i64),
+    Infinity {
+        is_negative: bool,
+    },
+    Null,
+}
+
+impl Part {
+    /// As `extract` has it, with so many digits behind the point.
+    pub(crate) fn numeric(self, scale: i8) -> Result<Option<Numeric>> {
+        let dropped = 10i128.pow(6 - u32::from(scale.unsigned_abs()).min(6));
+        Ok(Some(match self {
+            Part::Millionths(millionths) => Numeric::new(millionths / dropped, scale.into())?,
+            Part::Julian(days, micros) => {
+                let (of, by) = (Numeric::new(micros, 0)?, Numeric::new(MICROS_PER_DAY, 0)?);
+                Numeric::new(days, 0)?.plus(&quotient(&of, &by)?)?
+            }
+            Part::Infinity { is_negative: true } => Numeric::NegativeInfinity,
+            Part::Infinity { is_negative: false } => Numeric::Infinity,
+            Part::Null => return Ok(None),
+        }))
+    }
+
+    /// Of a part that no infinity has: a whole number of millionths.
+    pub(crate) fn millionths(self) -> Option<i128> {
+        match self {
+            Part::Millionths(millionths) => Some(millionths),
+            _ => None,
+        }
+    }
+
+    /// As `date_part` has it.
+    pub(crate) fn float(self) -> Option<f64> {
+        Some(match self {
+            Part::Millionths(millionths) => millionths as f64 / 1e6,
+            Part::Julian(days, micros) => days as f64 + micros as f64 / MICROS_PER_DAY as f64,
+            Part::Infinity { is_negative: true } => f64::NEG_INFINITY,
+            Part::Infinity { is_negative: false } => f64::INFINITY,
+            Part::Null => return None,
+        })
     }
 }
 
@@ -190,31 +281,37 @@ fn of_time(micros: i64, unit: Unit) -> i128 {
     }
 }
 
-fn of_timestamp(local: i64, unit: Unit) -> Result<i128> {
-    if unit.is_of_time() {
-        return Ok(of_time(local.rem_euclid(MICROS_PER_DAY), unit));
+fn of_timestamp(local: i64, unit: Unit) -> i128 {
+    match unit {
+        Unit::Epoch => local.into(),
+        unit if unit.is_of_time() => of_time(local.rem_euclid(MICROS_PER_DAY), unit),
+        _ => of_day(day_at(local), unit),
     }
-    if unit == Unit::Epoch {
-        return Ok(local.into());
-    }
-    let date = civil(local)?.date();
-    let (year, month) = (i64::from(date.year()), i64::from(date.month()));
+}
+
+fn of_day(day: Day, unit: Unit) -> i128 {
+    let (year, month, date) = (day.year(), i64::from(day.month()), day.within());
     let whole = match unit {
         Unit::Day => date.day().into(),
         Unit::Week => date.iso_week_date().week().into(),
         Unit::Month => month,
         Unit::Quarter => (month - 1) / 3 + 1,
-        Unit::Year => year,
-        Unit::Decade => year / 10,
-        Unit::Century => (year + 99) / 100,
-        Unit::Millennium => (year + 999) / 1000,
-        Unit::Julian => julian_day(date),
-        Unit::IsoYear => date.iso_week_date().year().into(),
+        Unit::Year => shown_year(year),
+        Unit::Decade => year.div_euclid(10),
+        Unit::Century => of_years(year, 100),
+        Unit::Millennium => of_years(year, 1000),
+        Unit::Julian => julian_day(day),
+        Unit::IsoYear => shown_year(day.iso_year()),
         Unit::Weekday => date.weekday().to_sunday_zero_offset().into(),
         Unit::IsoWeekday => date.weekday().to_monday_one_offset().into(),
         _ => date.day_of_year().into(),
     };
-    Ok(i128::from(whole) * MICROS)
+    i128::from(whole) * MICROS
+}
+
+/// The number of so many years together; there is none between that of 1 BC and that of the year 1.
+fn of_years(year: i64, width: i64) -> i64 {
+    if year > 0 { (year + width - 1) / width } else { -((width - year) / width) }
 }
 
 fn of_interval(interval: Interval, unit: Unit) -> Option<i128> {
@@ -242,31 +339,36 @@ pub(crate) fn truncated(
     zone: &Zone,
     type_name: &str,
 ) -> Result<i64> {
+    if is_infinite_timestamp(micros) {
+        return Ok(micros);
+    }
     let local = zone.local(micros)?;
     let down_to = |width: i64| Ok(micros - local.rem_euclid(width));
-    let date = civil(local)?.date();
-    let (year, month) = (date.year(), date.month());
-    let first_of = |year: i16, month: i8| day_of(year, month, 1);
-    let date = match unit {
+    let day = day_at(local);
+    let (year, month) = (day.year(), i64::from(day.month()));
+    let first_of = |year: i64, month: i64| day_of(year, month, 1).map(Day::days);
+    // Years before Christ are counted from the first of one, others from the last of one.
+    let first_of_years = |width: i64| match year > 0 {
+        true => (year + width - 1) / width * width - width + 1,
+        false => 1 - (width - year) / width * width,
+    };
+    let days = match unit {
         Unit::Microsecond => return Ok(micros),
         Unit::Millisecond => return down_to(1000),
         Unit::Second => return down_to(1_000_000),
         Unit::Minute => return down_to(60_000_000),
         Unit::Hour => return down_to(MICROS_PER_HOUR),
-        Unit::Day => date,
-        Unit::Week => {
-            let back = i64::from(date.weekday().to_monday_zero_offset()) * MICROS_PER_DAY;
-            civil(local - back)?.date()
-        }
+        Unit::Day => day.days(),
+        Unit::Week => day.days() - i64::from(day.within().weekday().to_monday_zero_offset()),
         Unit::Month => first_of(year, month)?,
         Unit::Quarter => first_of(year, (month - 1) / 3 * 3 + 1)?,
         Unit::Year => first_of(year, 1)?,
-        Unit::Decade => first_of(year / 10 * 10, 1)?,
-        Unit::Century => first_of((year + 99) / 100 * 100 - 99, 1)?,
-        Unit::Millennium => first_of((year + 999) / 1000 * 1000 - 999, 1)?,
+        Unit::Decade => first_of(year.div_euclid(10) * 10, 1)?,
+        Unit::Century => first_of(first_of_years(100), 1)?,
+        Unit::Millennium => first_of(first_of_years(1000), 1)?,
         _ => return Err(not_supported(name, type_name)),
     };
-    zone.utc_of(i64::from(days(date)) * MICROS_PER_DAY)
+    zone.utc_of(timestamp_at(days, 0).ok_or_else(timestamp_out_of_range)?)
 }
 
 /// An interval down to a unit.

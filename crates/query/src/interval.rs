@@ -5,6 +5,7 @@ use onrush::{Interval, IntervalFields};
 
 use crate::error::{QueryError, Result};
 use crate::interval_text;
+use crate::timestamp::is_infinite_timestamp;
 
 /// What a month counts where a part of it becomes days.
 const DAYS_PER_MONTH: f64 = 30.0;
@@ -16,6 +17,9 @@ pub(crate) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
 /// The time between two moments: days and what is left.
 pub(crate) fn between(from_micros: i64, to_micros: i64) -> Result<Interval> {
+    if is_infinite_timestamp(from_micros) || is_infinite_timestamp(to_micros) {
+        return Err(QueryError::refused("22008", "cannot subtract infinite timestamps"));
+    }
     let between = to_micros.checked_sub(from_micros).map(Interval::of_micros);
     between.and_then(Interval::with_days).ok_or_else(out_of_range)
 }

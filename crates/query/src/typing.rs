@@ -417,6 +417,9 @@ fn rewrite(
         Expr::ScalarFunction(call) if call.func.name() == "generate_series" => {
             Transformed::yes(calls::series(call, schema))
         }
+        Expr::ScalarFunction(call) if call.func.name() == "extract" => {
+            Transformed::yes(calls::extract(call, schema)?)
+        }
         Expr::ScalarFunction(mut call)
             if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "make_array") =>
         {

@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, IntervalUnit, TimeUnit
 use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use datafusion::scalar::ScalarValue;
 use onrush::{DataType, Decimal, Numeric, TimeTz, Uuid, Value};
+use onrush_types::calendar::{is_date, is_timestamp};
 
 use crate::array::write_array;
 use crate::columns::ColumnBuilder;
@@ -17,12 +18,8 @@ use crate::error::{QueryError, Result};
 use crate::interval::of_arrow;
 use crate::numeric::of_bytes;
 use crate::text::{is_styled, write_text_of, written_plainly};
+use crate::timestamp::timestamp_out_of_range;
 use crate::types::{ColumnType, arrow_type, column_type, plain_type};
-
-/// The days of the years from 1 to 9999, counted from 1970-01-01.
-const DATE_DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// An array in the form that [`value_at`] reads.
 pub(crate) fn readable(column: &ArrayRef) -> Result<ArrayRef> {
@@ -90,9 +87,8 @@ pub(crate) fn value_at<'a>(
         }
         ArrowType::Date32 => {
             let days = array.as_primitive::<arrow::Date32Type>().value(row);
-            if !DATE_DAYS.contains(&days) {
-                let message = "date out of range: years are those from 1 to 9999";
-                return Err(QueryError::refused("22008", message));
+            if !is_date(days) {
+                return Err(QueryError::refused("22008", "date out of range"));
             }
             Value::Date(days)
         }
@@ -101,10 +97,8 @@ pub(crate) fn value_at<'a>(
         }
         ArrowType::Timestamp(_, zone) => {
             let micros = array.as_primitive::<arrow::TimestampMicrosecondType>().value(row);
-            let days = micros.div_euclid(MICROS_PER_DAY);
-            if !i32::try_from(days).is_ok_and(|days| DATE_DAYS.contains(&days)) {
-                let message = "timestamp out of range: years are those from 1 to 9999";
-                return Err(QueryError::refused("22008", message));
+            if !is_timestamp(micros) {
+                return Err(timestamp_out_of_range());
             }
             if zone.is_some() { Value::TimestampTz(micros) } else { Value::Timestamp(micros) }
         }

@@ -15,6 +15,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use onrush::{ColumnDefinition, DataType, TableDefinition, Value};
+use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as PhysicalType};
 use parquet::data_type as physical;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
@@ -152,6 +153,12 @@ impl Column {
         self.levels.push(i16::from(!value.is_null()));
         match (&mut self.values, value) {
             (_, Value::Null) => {}
+            (_, Value::Date(days)) if is_infinite_date(*days) => return Err(infinite(value)),
+            (_, Value::Timestamp(micros) | Value::TimestampTz(micros))
+                if is_infinite_timestamp(*micros) =>
+            {
+                return Err(infinite(value));
+            }
             (Values::Boolean(values), Value::Boolean(value)) => values.push(*value),
             (Values::Int32(values), Value::Int16(value)) => values.push(i32::from(*value)),
             (Values::Int32(values), Value::Int32(value) | Value::Date(value)) => {
@@ -317,6 +324,12 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         DataType::Time => LogicalType::time(false, unit),
         DataType::Timestamp | DataType::TimestampTz => LogicalType::timestamp(is_utc, unit),
     })
+}
+
+/// Whoever read the file would take it for a day of some far year.
+#[cold]
+fn infinite(value: &Value<'_>) -> TransferError {
+    TransferError::Parquet(format!("Parquet has no date or timestamp {value}"))
 }
 
 fn parquet_type(column: &ColumnDefinition) -> Result<Type, TransferError> {

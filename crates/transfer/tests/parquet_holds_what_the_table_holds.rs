@@ -67,3 +67,17 @@ fn types_values_and_nulls() {
     }
     assert_eq!(count, 1000);
 }
+
+#[test]
+fn an_infinite_date_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::create(folder.path().join("db"), Options::small()).unwrap();
+    let table = TableDefinition::builder("t").column(ColumnDefinition::new("day", DataType::Date));
+    let table = database.create_table(table.primary_key(["day"]).build().unwrap()).unwrap();
+    let mut session = database.session().unwrap();
+    session.insert(&table, &[Value::Date(i32::MAX)]).unwrap();
+    let scan = session.scan(&table, &ScanOptions::default()).unwrap();
+    let options = ExportOptions { format: ExportFormat::Parquet };
+    let refused = export(&table, scan, Vec::new(), &options, &mut |_| {});
+    assert!(refused.unwrap_err().to_string().contains("no date or timestamp infinity"));
+}

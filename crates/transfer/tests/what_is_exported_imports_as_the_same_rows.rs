@@ -58,6 +58,13 @@ fn rows() -> Vec<Row> {
             Value::TimestampTz(-1),
         ]
     };
+    let infinite = |id: i64, day: i32, micros: i64| {
+        let mut row = full(id, "far", 0.5);
+        row[13] = Value::Date(day);
+        row[15] = Value::Timestamp(micros);
+        row[16] = Value::TimestampTz(micros);
+        row
+    };
     let mut nothing = vec![Value::Null; 17];
     nothing[0] = Value::Int64(i64::MIN);
     nothing[10] = Value::from("NULL");
@@ -66,6 +73,10 @@ fn rows() -> Vec<Row> {
         full(1, "", f64::MAX),
         full(2, "two\nlines, \"quoted\", \\ and\ttabulated\r\n", 5e-324),
         full(3, " blanks ", f64::NAN),
+        infinite(4, i32::MIN, i64::MIN),
+        infinite(5, i32::MAX, i64::MAX),
+        // 44 BC.
+        infinite(6, -735_160, -63_517_824_000_000_001),
         full(i64::MAX, "żółw 🐢 \u{1}", f64::NEG_INFINITY),
     ]
 }
@@ -89,7 +100,7 @@ fn round_trip(export_format: ExportFormat, import_format: ImportFormat) {
     let scan = session.scan(&from, &ScanOptions::default()).unwrap();
     let mut bytes = Vec::new();
     let options = ExportOptions { format: export_format };
-    assert_eq!(export(&from, scan, &mut bytes, &options, &mut |_| {}).unwrap(), 5);
+    assert_eq!(export(&from, scan, &mut bytes, &options, &mut |_| {}).unwrap(), 8);
     for rows_per_commit in [1, 3] {
         database.truncate_table("to").unwrap();
         let to_again = database.table("to").unwrap();
@@ -106,7 +117,7 @@ fn round_trip(export_format: ExportFormat, import_format: ImportFormat) {
         )
         .unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        assert_eq!(report.rows_imported, 5, "{:?}\n{text}", rejects.examples());
+        assert_eq!(report.rows_imported, 8, "{:?}\n{text}", rejects.examples());
         assert_eq!(all(&database, &from), all(&database, &to_again), "{text}");
     }
     drop((from, to));

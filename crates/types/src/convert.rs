@@ -10,19 +10,9 @@ use std::cmp::Ordering;
 use rust_decimal::Decimal;
 
 use crate::array;
+use crate::calendar::{self, DAY_MICROS};
 use crate::data_type::NAME_BYTES_MAX;
 use crate::{ColumnName, DataType, EnumType, Interval, Numeric, TimeTz, TypeError, Value, json};
-
-/// 0001-01-01, in days since 1970-01-01.
-pub(crate) const DATE_DAYS_MIN: i32 = -719_162;
-/// 9999-12-31, in days since 1970-01-01.
-pub(crate) const DATE_DAYS_MAX: i32 = 2_932_896;
-/// Microseconds of a day.
-pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
-/// 0001-01-01 00:00:00, in microseconds since 1970-01-01.
-pub(crate) const TIMESTAMP_MICROS_MIN: i64 = DATE_DAYS_MIN as i64 * DAY_MICROS;
-/// 9999-12-31 23:59:59.999999, in microseconds since 1970-01-01.
-pub(crate) const TIMESTAMP_MICROS_MAX: i64 = (DATE_DAYS_MAX as i64 + 1) * DAY_MICROS - 1;
 
 /// Why a value does not fit; the caller adds table and column.
 #[derive(Debug)]
@@ -135,10 +125,10 @@ pub(crate) fn check_rounded(data_type: DataType, value: &Value<'_>) -> Result<()
 #[inline]
 pub(crate) fn date(value: &Value<'_>) -> Result<i32, Fault> {
     let Value::Date(days) = value else { return Err(Fault::WrongType) };
-    if (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(days) {
+    if calendar::is_date(*days) {
         Ok(*days)
     } else {
-        Err(out_of_range("a date lies in the years 0001 to 9999"))
+        Err(out_of_range("a date lies in the years 4714 BC to 5874897"))
     }
 }
 
@@ -148,10 +138,10 @@ pub(crate) fn micros(data_type: DataType, value: &Value<'_>) -> Result<i64, Faul
     match (data_type, value) {
         (DataType::Timestamp, Value::Timestamp(micros))
         | (DataType::TimestampTz, Value::TimestampTz(micros)) => {
-            if (TIMESTAMP_MICROS_MIN..=TIMESTAMP_MICROS_MAX).contains(micros) {
+            if calendar::is_timestamp(*micros) {
                 Ok(*micros)
             } else {
-                Err(out_of_range("a timestamp lies in the years 0001 to 9999"))
+                Err(out_of_range("a timestamp lies in the years 4714 BC to 294246"))
             }
         }
         (DataType::Time, Value::Time(micros)) => {

@@ -46,7 +46,7 @@ pub enum DataType {
     Bytes,
     /// 16 bytes, ordered as bytes.
     Uuid,
-    /// A day, years 0001 to 9999.
+    /// A day, years 4714 BC to 5874897, or an infinity.
     Date,
     /// A time of day in microseconds, without a time zone.
     Time,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::convert::DAY_MICROS;
+use crate::calendar::DAY_MICROS;
 
 const MONTHS_PER_YEAR: i32 = 12;
 /// What a month counts where intervals are compared.

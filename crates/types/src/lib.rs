@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod array;
+pub mod calendar;
 mod convert;
 pub mod data_type;
 mod enumeration;

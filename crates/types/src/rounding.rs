@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DataType, Interval, TimeTz, Value};
+use crate::{DataType, Interval, TimeTz, Value, calendar};
 
 /// Most digits behind the point of a second.
 pub const SECOND_DIGITS_MAX: u8 = 6;
@@ -167,8 +167,9 @@ impl DataType {
         let DataType::Rounded(clock, digits) = self else { return value };
         // PostgreSQL counts from 2000, and halves go away from there.
         const EPOCH_MICROS: i64 = 946_684_800_000_000;
-        let since_epoch = |micros: i64| {
-            rounded_micros(micros.saturating_sub(EPOCH_MICROS), digits) + EPOCH_MICROS
+        let since_epoch = |micros: i64| match calendar::is_infinite_timestamp(micros) {
+            true => micros,
+            false => rounded_micros(micros - EPOCH_MICROS, digits) + EPOCH_MICROS,
         };
         match (value, clock) {
             (Value::Time(micros), _) => Value::Time(rounded_micros(micros, digits)),
@@ -297,6 +298,14 @@ mod tests {
         assert_eq!(at(500_000), at(1_000_000));
         assert_eq!(at(-500_000), at(-1_000_000));
         assert_eq!(at(499_999), at(0));
+    }
+
+    #[test]
+    fn an_infinity_is_not_rounded() {
+        let second = DataType::Rounded(Clock::Timestamp, Some(0));
+        for micros in calendar::TIMESTAMP_INFINITIES {
+            assert_eq!(second.rounded(Value::Timestamp(micros)), Value::Timestamp(micros));
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Dates and times are ISO 8601 (`2024-05-01`, `10:00:00.25`, `2024-05-01T10:00:00`, and for
 //! `timestamptz` an offset or `Z`; without one it is UTC; a blank instead of the `T` is read, too).
+//! Years have more than four digits where they need them, and those before Christ ` BC` behind all
+//! (`0044-03-15 BC`); `infinity` and `-infinity` are dates and timestamps, too.
 //! Bytes are `\x` and hexadecimal digits. Nothing is rounded: digits below a microsecond, or an
 //! offset for a type that keeps none, are errors. What [`Value`]'s `Display` writes is read back
 //! as the same value.
@@ -16,7 +18,8 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::array;
-use crate::convert::{self, DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_MICROS, Fault};
+use crate::calendar::{self, DAY_MICROS, Day};
+use crate::convert::{self, Fault};
 use crate::time_tz::offset_of;
 use crate::{DataType, NumericFault, Schema, TimeTz, TypeError, Value, json};
 
@@ -175,11 +178,44 @@ fn hexadecimal(text: &str) -> Result<Vec<u8>, Box<str>> {
 }
 
 fn date(text: &str) -> Result<Value<'static>, Box<str>> {
-    let pieces = pieces(text, "expected a date such as 2024-05-31")?;
+    if let Some(is_negative) = infinity(text) {
+        return Ok(Value::Date(calendar::DATE_INFINITIES[usize::from(!is_negative)]));
+    }
+    let (text, years) = in_years_of_library(text);
+    let pieces = pieces(&text, "expected a date such as 2024-05-31")?;
     if pieces.time().is_some() || pieces.offset().is_some() {
         return Err("a date has no time of day".into());
     }
-    Ok(Value::Date(days_of(pieces.date())?))
+    let days = i32::try_from(days_of(pieces.date(), years)?).ok();
+    let days = days.filter(|days| !calendar::is_infinite_date(*days));
+    Ok(Value::Date(days.ok_or("a date lies in the years 4714 BC to 5874897")?))
+}
+
+/// Whether text names an infinity, and whether the negative one.
+fn infinity(text: &str) -> Option<bool> {
+    [false, true]
+        .into_iter()
+        .find(|is_negative| text.eq_ignore_ascii_case(calendar::infinity_name(*is_negative)))
+}
+
+/// A date and what is behind it, where the year is one that the library has, and by how many years it was more.
+fn in_years_of_library(text: &str) -> (Cow<'_, str>, i64) {
+    let before_christ = text.strip_suffix(" BC");
+    let rest = before_christ.unwrap_or(text);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let year = match rest[..digits].parse::<i64>() {
+        Ok(year) if (4..=7).contains(&digits) && rest[digits..].starts_with('-') && year > 0 => {
+            year
+        }
+        _ => return (Cow::Borrowed(text), 0),
+    };
+    let year = if before_christ.is_some() { 1 - year } else { year };
+    if (1..=9999).contains(&year) {
+        return (Cow::Borrowed(rest), 0);
+    }
+    // After 400 years the calendar is the same again.
+    let known = year.rem_euclid(400) + 2000;
+    (Cow::Owned(format!("{known}{}", &rest[digits..])), year - known)
 }
 
 fn time(text: &str) -> Result<Value<'static>, Box<str>> {
@@ -222,10 +258,22 @@ fn without_second_60(text: &str) -> (Cow<'_, str>, i64) {
 }
 
 fn timestamp(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>> {
-    let (text, later) = without_second_60(text);
+    if let Some(is_negative) = infinity(text) {
+        let micros = calendar::TIMESTAMP_INFINITIES[usize::from(!is_negative)];
+        return Ok(match data_type {
+            DataType::Timestamp => Value::Timestamp(micros),
+            _ => Value::TimestampTz(micros),
+        });
+    }
+    let too_far = || "a timestamp lies in the years 4714 BC to 294246";
+    let (text, years) = in_years_of_library(text);
+    let (text, later) = without_second_60(&text);
     let pieces = pieces(&text, "expected a timestamp such as 2024-05-31T23:59:59.5")?;
     let time = pieces.time().map_or(Ok(0), micros_of)? + later;
-    let local = i64::from(days_of(pieces.date())?) * DAY_MICROS + time;
+    let local = days_of(pieces.date(), years)?.checked_mul(DAY_MICROS);
+    let local = local.and_then(|midnight| midnight.checked_add(time));
+    let local = local.filter(|local| !calendar::is_infinite_timestamp(*local));
+    let local = local.ok_or_else(too_far)?;
     if data_type == DataType::Timestamp {
         return match pieces.offset() {
             None => Ok(Value::Timestamp(local)),
@@ -236,7 +284,9 @@ fn timestamp(data_type: DataType, text: &str) -> Result<Value<'static>, Box<str>
         Some(PiecesOffset::Numeric(offset)) => i64::from(offset.offset().seconds()),
         _ => 0,
     };
-    Ok(Value::TimestampTz(local - offset_seconds * 1_000_000))
+    let micros = local.checked_sub(offset_seconds * 1_000_000);
+    let micros = micros.filter(|micros| !calendar::is_infinite_timestamp(*micros));
+    Ok(Value::TimestampTz(micros.ok_or_else(too_far)?))
 }
 
 fn pieces<'t>(text: &'t str, expected: &str) -> Result<Pieces<'t>, Box<str>> {
@@ -247,9 +297,11 @@ fn pieces<'t>(text: &'t str, expected: &str) -> Result<Pieces<'t>, Box<str>> {
     Ok(pieces)
 }
 
-fn days_of(date: civil::Date) -> Result<i32, Box<str>> {
-    let span = EPOCH.until(date).map_err(|error| error.to_string())?;
-    Ok(span.get_days())
+/// Days since 1970-01-01 of a date so many years later.
+fn days_of(date: civil::Date, years: i64) -> Result<i64, Box<str>> {
+    let year = i64::from(date.year()) + years;
+    let day = Day::new(year, date.month(), date.day()).ok_or("there is no such day")?;
+    Ok(day.days())
 }
 
 fn micros_of(time: civil::Time) -> Result<i64, Box<str>> {
@@ -261,8 +313,6 @@ fn micros_of(time: civil::Time) -> Result<i64, Box<str>> {
     let fraction = i64::from(time.millisecond()) * 1000 + i64::from(time.microsecond());
     Ok(seconds * 1_000_000 + fraction)
 }
-
-const EPOCH: civil::Date = civil::date(1970, 1, 1);
 
 /// The text that [`parse`] reads back; `NULL` and `DEFAULT` for those.
 impl Display for Value<'_> {
@@ -285,13 +335,16 @@ impl Display for Value<'_> {
                 bytes.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
             }
             Value::Uuid(value) => value.fmt(formatter),
-            Value::Date(days) => write_date(i64::from(*days), formatter),
-            Value::Time(micros) => write_time(*micros, formatter),
-            Value::Timestamp(micros) => write_timestamp(*micros, formatter),
-            Value::TimestampTz(micros) => {
-                write_timestamp(*micros, formatter)?;
-                formatter.write_str("Z")
+            Value::Date(days) if calendar::is_infinite_date(*days) => {
+                formatter.write_str(calendar::infinity_name(*days < 0))
             }
+            Value::Date(days) => {
+                let day = Day::at((*days).into());
+                write!(formatter, "{day}{}", era(day))
+            }
+            Value::Time(micros) => write_time(*micros, formatter),
+            Value::Timestamp(micros) => write_timestamp(*micros, "", formatter),
+            Value::TimestampTz(micros) => write_timestamp(*micros, "Z", formatter),
             Value::Interval(value) => value.fmt(formatter),
             Value::TimeTz(value) => value.fmt(formatter),
         }
@@ -306,20 +359,19 @@ fn write_not_finite(value: f64, formatter: &mut fmt::Formatter<'_>) -> fmt::Resu
     })
 }
 
-fn write_timestamp(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write_date(micros.div_euclid(DAY_MICROS), formatter)?;
-    formatter.write_str("T")?;
-    write_time(micros.rem_euclid(DAY_MICROS), formatter)
+fn write_timestamp(micros: i64, zone: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if calendar::is_infinite_timestamp(micros) {
+        return formatter.write_str(calendar::infinity_name(micros < 0));
+    }
+    let day = Day::at(micros.div_euclid(DAY_MICROS));
+    write!(formatter, "{day}T")?;
+    write_time(micros.rem_euclid(DAY_MICROS), formatter)?;
+    write!(formatter, "{zone}{}", era(day))
 }
 
-/// A day outside the range that encoding allows is written as a count of days.
-fn write_date(days: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let in_range = (i64::from(DATE_DAYS_MIN)..=i64::from(DATE_DAYS_MAX)).contains(&days);
-    let date = EPOCH.checked_add(jiff::SignedDuration::from_hours(days.saturating_mul(24)));
-    match date {
-        Ok(date) if in_range => date.fmt(formatter),
-        _ => write!(formatter, "day {days} of 1970"),
-    }
+/// What stands behind a day before Christ.
+fn era(day: Day) -> &'static str {
+    if day.year() > 0 { "" } else { " BC" }
 }
 
 pub(crate) fn write_time(micros: i64, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

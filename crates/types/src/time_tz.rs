@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::convert::DAY_MICROS;
+use crate::calendar::DAY_MICROS;
 
 /// Bytes of such a time, in a row, in a key and in an array.
 pub(crate) const TIME_TZ_BYTES: usize = 12;

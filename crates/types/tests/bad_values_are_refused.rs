@@ -49,7 +49,7 @@ fn messages_name_table_column_and_type() {
         (3, Value::Float64(1.0), "column orders.count is bigint, but the value given is double"),
         (3, Value::Null, "column orders.count is NOT NULL"),
         (5, Value::TimestampTz(0), "orders.at is timestamp, but the value given is timestamptz"),
-        (5, Value::Timestamp(i64::MAX), "years 0001 to 9999"),
+        (5, Value::Timestamp(i64::MAX - 1), "years 4714 BC to 294246"),
         (5, Value::Default, "column orders.at is NOT NULL and has no default"),
     ] {
         let error = encode(&row(&[(column, value)])).expect_err(expected).to_string();

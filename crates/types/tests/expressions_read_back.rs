@@ -123,8 +123,8 @@ fn rows() -> Vec<[Value<'static>; 8]> {
         "".into(),
         "a".into(),
         f64::NEG_INFINITY.into(),
-        Value::Timestamp(-62_135_596_800_000_000),
-        Value::Date(-719_162),
+        Value::Timestamp(-210_866_803_200_000_000),
+        Value::Date(-2_440_588),
         Value::Numeric(Numeric::NegativeInfinity),
     ];
     let high = [
@@ -133,8 +133,8 @@ fn rows() -> Vec<[Value<'static>; 8]> {
         "aé% b".into(),
         "abcde".into(),
         f64::NAN.into(),
-        Value::Timestamp(253_402_300_799_999_999),
-        Value::Date(2_932_896),
+        Value::Timestamp(i64::MAX),
+        Value::Date(i32::MAX),
         Value::Numeric(Numeric::from_f64(-1e-40)),
     ];
     vec![none, low, high]

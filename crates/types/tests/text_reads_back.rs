@@ -36,6 +36,15 @@ fn dates_and_times_are_iso_8601() {
     for (data_type, input, value) in [
         (DataType::Date, "1970-01-02", Value::Date(1)),
         (DataType::Date, "0001-01-01", Value::Date(-719_162)),
+        (DataType::Date, "4714-11-24 BC", Value::Date(-2_440_588)),
+        (DataType::Date, "5874897-12-31", Value::Date(2_145_042_905)),
+        (DataType::Date, "infinity", Value::Date(i32::MAX)),
+        (DataType::Timestamp, "-Infinity", Value::Timestamp(i64::MIN)),
+        (
+            DataType::TimestampTz,
+            "0001-12-31T23:59:59Z BC",
+            Value::TimestampTz(-62_135_596_801_000_000),
+        ),
         (DataType::Time, "10:00:00.25", Value::Time(36_000_250_000)),
         (DataType::Timestamp, "2024-05-01T10:00:00.25", Value::Timestamp(micros)),
         (DataType::Timestamp, "2024-05-01 10:00:00.25", Value::Timestamp(micros)),
@@ -63,11 +72,13 @@ fn text_that_would_lose_something_is_refused() {
         (DataType::Bytes, r"\x+1"),
         (DataType::Date, "2024-02-30"),
         (DataType::Date, "2024-02-28T10:00:00"),
-        (DataType::Date, "-000001-01-01"),
+        (DataType::Date, "4714-11-23 BC"),
+        (DataType::Date, "5874898-01-01"),
         (DataType::Time, "24:00:01"),
         (DataType::Time, "10:00:00.1234567"),
         (DataType::Timestamp, "2024-05-01T10:00:00Z"),
-        (DataType::TimestampTz, "0001-01-01T00:00:00+01:00"),
+        (DataType::Timestamp, "294247-01-01T00:00:00"),
+        (DataType::TimestampTz, "4714-11-24T00:00:00+01:00 BC"),
     ] {
         let error = parse(data_type, input).expect_err(input).to_string();
         assert!(error.contains(&data_type.to_string()), "{error}");

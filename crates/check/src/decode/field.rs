@@ -2,13 +2,23 @@
 
 use onrush_types::{DataType, EnumType};
 
-/// 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
-pub(crate) const DATE_DAYS: std::ops::Range<i32> = -719_162..2_932_897;
+/// 4714-11-24 BC and the day after 5874897-12-31, in days since 1970-01-01.
+const DATE_DAYS: std::ops::Range<i32> = -2_440_588..2_145_042_906;
 /// Microseconds of a day.
 pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
-/// The same years in microseconds.
-pub(crate) const TIMESTAMP_MICROS: std::ops::Range<i64> =
-    DATE_DAYS.start as i64 * DAY_MICROS..DATE_DAYS.end as i64 * DAY_MICROS;
+/// From the same day to the end of the year 294246, in microseconds.
+const TIMESTAMP_MICROS: std::ops::Range<i64> =
+    DATE_DAYS.start as i64 * DAY_MICROS..106_751_982 * DAY_MICROS;
+
+/// Whether there is such a day. The least and the greatest number are the infinities.
+pub(crate) fn is_date(days: i32) -> bool {
+    DATE_DAYS.contains(&days) || matches!(days, i32::MIN | i32::MAX)
+}
+
+/// Whether there is such a timestamp; as of days.
+pub(crate) fn is_timestamp(micros: i64) -> bool {
+    TIMESTAMP_MICROS.contains(&micros) || matches!(micros, i64::MIN | i64::MAX)
+}
 
 /// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,17 +101,15 @@ impl Rule {
                 number(bytes).is_some_and(|number| number.unsigned_abs() < limit)
             }
             Rule::Decimal(digits) => signed_96(bytes).abs() < 10i128.pow(u32::from(digits)),
-            Rule::Date => bytes
-                .first_chunk::<4>()
-                .is_some_and(|days| DATE_DAYS.contains(&i32::from_le_bytes(*days))),
+            Rule::Date => {
+                bytes.first_chunk::<4>().is_some_and(|days| is_date(i32::from_le_bytes(*days)))
+            }
             Rule::TimeTz => is_time_tz(bytes),
             Rule::Label(of) => bytes
                 .first_chunk::<4>()
                 .is_some_and(|code| of.label(u32::from_le_bytes(*code)).is_some()),
             Rule::Time => number(bytes).is_some_and(|micros| (0..=DAY_MICROS).contains(&micros)),
-            Rule::Timestamp => {
-                number(bytes).is_some_and(|micros| TIMESTAMP_MICROS.contains(&micros))
-            }
+            Rule::Timestamp => number(bytes).is_some_and(is_timestamp),
         };
         if sound { Ok(()) } else { Err(self.fault()) }
     }
@@ -118,12 +126,12 @@ impl Rule {
         match self {
             Rule::Boolean => "a boolean is neither 0 nor 1",
             Rule::Decimal(_) => "a decimal has more digits than declared",
-            Rule::Date => "a date is not in the years 0001 to 9999",
+            Rule::Date => "a date is not in the years 4714 BC to 5874897",
             Rule::TimeTz => "a time of day is not up to 24:00:00 or too far from UTC",
             Rule::Time => "a time of day is not up to 24:00:00",
             Rule::Numeric => NOT_NUMERIC,
             Rule::Label(_) => NOT_LABEL,
-            Rule::Timestamp => "a timestamp is not in the years 0001 to 9999",
+            Rule::Timestamp => "a timestamp is not in the years 4714 BC to 294246",
             _ => NOT_TEXT,
         }
     }

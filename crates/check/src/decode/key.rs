@@ -6,8 +6,7 @@ use onrush_types::{DataType, EnumType, KeyOrder};
 
 use super::definition::Definition;
 use super::field::{
-    DATE_DAYS, DAY_MICROS, NOT_NUMERIC, NOT_TEXT, TIMESTAMP_MICROS, is_text, is_time_tz,
-    numeric_length,
+    DAY_MICROS, NOT_NUMERIC, NOT_TEXT, is_date, is_text, is_time_tz, is_timestamp, numeric_length,
 };
 
 /// Most bytes of a key.
@@ -176,12 +175,12 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
         DataType::Decimal { precision, .. } => {
             integer(bytes).abs() < 10i128.pow(u32::from(precision))
         }
-        DataType::Date => i32::try_from(integer(bytes)).is_ok_and(|days| DATE_DAYS.contains(&days)),
+        DataType::Date => i32::try_from(integer(bytes)).is_ok_and(is_date),
         DataType::TimeTz => is_time_tz(bytes),
         DataType::Enum(of) => label(of, bytes).is_some(),
         DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
-            i64::try_from(integer(bytes)).is_ok_and(|micros| TIMESTAMP_MICROS.contains(&micros))
+            i64::try_from(integer(bytes)).is_ok_and(is_timestamp)
         }
         _ => true,
     };

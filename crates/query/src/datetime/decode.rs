@@ -7,7 +7,7 @@ use super::{Bad, Decoded, Place, Read, today};
 use crate::abbreviations;
 use crate::interval::MICROS_PER_DAY;
 use crate::style::{DateOrder, Zone};
-use crate::timestamp::{day_of, day_of_year, days, julian_days};
+use crate::timestamp::{day_of, day_of_year, julian_days};
 
 /// What is known of a date and time, as bits.
 pub(super) struct Parts;
@@ -53,7 +53,9 @@ pub(super) fn decode(fields: &[Field], is_time: bool, order: DateOrder) -> Decod
     if let [Field { kind: Kind::Word, text }] = fields {
         match meaning(text) {
             Some(Word::Now) => return Ok(Read::Now),
-            Some(Word::Infinity) if !is_time => return Ok(Read::Infinity),
+            Some(Word::Infinity(is_negative)) if !is_time => {
+                return Ok(Read::Infinity { is_negative });
+            }
             Some(Word::Epoch) if !is_time => {
                 return Ok(Read::Told { day: 0, time: 0, place: Some(Place::Offset(0)) });
             }
@@ -316,7 +318,7 @@ impl Known {
                 self.place = Some(Place::Offset(0));
                 Parts::TIME | Parts::ZONE
             }
-            Word::Now | Word::Epoch | Word::Infinity => return Err(Bad::Format),
+            Word::Now | Word::Epoch | Word::Infinity(_) => return Err(Bad::Format),
         })
     }
 
@@ -368,12 +370,10 @@ impl Known {
             (false, false) if self.year <= 0 => return Err(Bad::Field),
             (false, false) => self.year,
         };
-        let year = i16::try_from(year).map_err(|_| Bad::Field)?;
-        let small = |number: i64| i8::try_from(number).map_err(|_| Bad::Field);
-        let date = match self.day_of_year {
-            Some(day) => day_of_year(year, i16::try_from(day).map_err(|_| Bad::Field)?),
-            None => day_of(year, small(self.month)?, small(self.day)?),
+        let day = match self.day_of_year {
+            Some(day) => day_of_year(year, day),
+            None => day_of(year, self.month, self.day),
         };
-        Ok(days(date.map_err(|_| Bad::Field)?).into())
+        Ok(day.map_err(|_| Bad::Field)?.days())
     }
 }

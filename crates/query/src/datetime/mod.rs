@@ -10,6 +10,7 @@ mod numbers;
 mod words;
 
 use onrush::{DataType, TimeTz, Value};
+use onrush_types::calendar::{DATE_INFINITIES, TIMESTAMP_INFINITIES};
 
 pub(crate) use cut::{Field, Kind, fields};
 
@@ -17,9 +18,7 @@ use crate::clock::now_micros;
 use crate::error::{QueryError, Result};
 use crate::interval::MICROS_PER_DAY;
 use crate::style::{Zone, current};
-
-/// The days of the years from 1 to 9999, counted from 1970-01-01.
-const DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+use crate::timestamp::{self, timestamp_at};
 
 /// Why text is no date or time.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +42,9 @@ enum Place {
 /// What was read.
 #[derive(Debug)]
 enum Read {
-    Infinity,
+    Infinity {
+        is_negative: bool,
+    },
     Now,
     /// A day since 1970, if one was told, and microseconds of it.
     Told {
@@ -56,7 +57,7 @@ enum Read {
 /// Reads a date, a time, or a timestamp with or without a zone.
 ///
 /// # Errors
-/// Text that is none; what is outside the years 1 to 9999.
+/// Text that is none; what there is no such date or timestamp for.
 pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>> {
     let style = current();
     let is_time = matches!(data_type, DataType::Time | DataType::TimeTz);
@@ -64,9 +65,13 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>>
         .and_then(|fields| decode::decode(&fields, is_time, style.order))
         .map_err(|bad| error(bad, data_type, written))?;
     let (day, time, place) = match read {
-        Read::Infinity => {
-            let message = format!("{} \"{written}\" is not supported", name_of(data_type));
-            return Err(QueryError::refused("0A000", message));
+        Read::Infinity { is_negative } => {
+            let micros = TIMESTAMP_INFINITIES[usize::from(!is_negative)];
+            return Ok(match data_type {
+                DataType::Date => Value::Date(DATE_INFINITIES[usize::from(!is_negative)]),
+                DataType::Timestamp => Value::Timestamp(micros),
+                _ => Value::TimestampTz(micros),
+            });
         }
         Read::Now => {
             let local = style.zone.local(now_micros())?;
@@ -98,7 +103,8 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>>
                 } else {
                     day
                 };
-                let local = day * MICROS_PER_DAY + time;
+                let local = timestamp_at(day, time);
+                let local = local.ok_or_else(|| error(Bad::Field, data_type, written))?;
                 let seconds = (local - zone.utc_of(local)?) / 1_000_000;
                 i32::try_from(seconds).map_err(|_| error(Bad::Field, data_type, written))?
             }
@@ -109,22 +115,21 @@ pub(crate) fn read(data_type: DataType, written: &str) -> Result<Value<'static>>
             false => Err(error(Bad::Field, data_type, written)),
         };
     }
-    if !DAYS.contains(&day) {
-        return Err(out_of_range());
-    }
     if data_type == DataType::Date {
-        return Ok(Value::Date(i32::try_from(day).map_err(|_| out_of_range())?));
+        return Ok(Value::Date(timestamp::date(day).ok_or_else(out_of_range)?));
     }
-    let local = day * MICROS_PER_DAY + time;
+    // What is out of range by the clocks of its zone may be in range by those of UTC.
+    let local = day.checked_mul(MICROS_PER_DAY).and_then(|midnight| midnight.checked_add(time));
+    let local = local.ok_or_else(out_of_range)?;
     let micros = match (data_type, place) {
         (DataType::TimestampTz, None) => style.zone.utc_of(local)?,
         (DataType::TimestampTz, Some(Place::Zone(zone))) => zone.utc_of(local)?,
-        (DataType::TimestampTz, Some(Place::Offset(east))) => local - i64::from(east) * 1_000_000,
+        (DataType::TimestampTz, Some(Place::Offset(east))) => {
+            local.saturating_sub(i64::from(east) * 1_000_000)
+        }
         _ => local,
     };
-    if !DAYS.contains(&micros.div_euclid(MICROS_PER_DAY)) {
-        return Err(out_of_range());
-    }
+    let micros = timestamp::timestamp(micros).ok_or_else(out_of_range)?;
     Ok(match data_type {
         DataType::Timestamp => Value::Timestamp(micros),
         _ => Value::TimestampTz(micros),
@@ -170,6 +175,7 @@ fn error(bad: Bad, data_type: DataType, written: &str) -> QueryError {
 
 #[cfg(test)]
 mod tests {
+    use onrush_types::calendar::{TIMESTAMP_MICROS_MAX, TIMESTAMP_MICROS_MIN};
     use proptest::prelude::*;
 
     use super::*;
@@ -231,8 +237,11 @@ mod tests {
         assert_eq!(state(DataType::Timestamp, "1999-01-08 25:00"), "22008");
         assert_eq!(state(DataType::TimestampTz, "1999-01-08 04:05 Nosuch/Zone"), "22023");
         assert_eq!(state(DataType::TimestampTz, "1999-01-08 04:05+99"), "22009");
-        assert_eq!(state(DataType::Date, "infinity"), "0A000");
-        assert_eq!(state(DataType::Date, "January 8, 99 BC"), "22008");
+        assert_eq!(state(DataType::Time, "infinity"), "22007");
+        assert_eq!(state(DataType::Date, "+infinity"), "22007");
+        assert_eq!(state(DataType::Date, "January 8, 4715 BC"), "22008");
+        assert_eq!(state(DataType::Date, "5874898-01-01"), "22008");
+        assert_eq!(state(DataType::Timestamp, "294277-01-01"), "22008");
     }
 
     proptest! {
@@ -244,7 +253,7 @@ mod tests {
         }
 
         #[test]
-        fn a_timestamp_comes_back_from_its_text(micros in -60_000_000_000_000_000i64..250_000_000_000_000_000) {
+        fn a_timestamp_comes_back_from_its_text(micros in TIMESTAMP_MICROS_MIN..=TIMESTAMP_MICROS_MAX) {
             let value = Value::TimestampTz(micros);
             let again = read(DataType::TimestampTz, &written_plainly(&value)).expect("read");
             prop_assert_eq!(again, value);

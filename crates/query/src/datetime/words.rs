@@ -19,7 +19,8 @@ pub(super) enum Word {
     /// So many days from today.
     Day(i64),
     Epoch,
-    Infinity,
+    /// The negative one, if so.
+    Infinity(bool),
     /// Midnight in UTC.
     Midnight,
 }
@@ -82,7 +83,8 @@ pub(super) fn meaning(word: &str) -> Option<Word> {
         "today" => Word::Day(0),
         "tomorrow" => Word::Day(1),
         "epoch" => Word::Epoch,
-        "infinity" | "-infinity" | "+infinity" => Word::Infinity,
+        "infinity" => Word::Infinity(false),
+        "-infinity" => Word::Infinity(true),
         "allballs" => Word::Midnight,
         _ => return None,
     })

@@ -11,17 +11,18 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 use onrush::{DataType, Interval, TimeTz, Value};
 
 use super::zoned::{local_of, utc_of};
-use crate::calendar::{Broken, Unit, truncated, truncated_interval};
+use crate::calendar::{Broken, Part, Unit, truncated, truncated_interval};
 use crate::columns::ColumnBuilder;
 use crate::error::QueryError;
 use crate::interval::of_arrow;
 use crate::style::{Zone, current};
+use crate::timestamp::is_infinite_timestamp;
 use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, field};
 use crate::values::value_at;
 
@@ -32,6 +33,8 @@ const LOCAL: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Extract,
+    /// Where an infinity may come out.
+    EndlessExtract,
     Part,
     Truncate,
     AtZone,
@@ -59,6 +62,25 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     all.into_iter().map(function).collect()
 }
 
+/// `extract` of a value of this type, if what it comes to may be infinite, or have any digits: known when all types
+/// are. None where the one that is called by name will do.
+pub(crate) fn endless_extract(part: &Expr, of: &ArrowType) -> Result<Option<Arc<ScalarUDF>>> {
+    if !matches!(of, ArrowType::Date32 | ArrowType::Timestamp(..)) {
+        return Ok(None);
+    }
+    let is_endless = match part {
+        Expr::Literal(part, _) if let Some(Some(word)) = part.try_as_str() => {
+            Unit::of(word, name_of(of))?.is_monotonic()
+        }
+        _ => true,
+    };
+    Ok(is_endless.then(|| {
+        let signature = Signature::user_defined(Volatility::Stable);
+        let kind = Kind::EndlessExtract;
+        Arc::new(ScalarUDF::new_from_impl(OfFields { kind, name: "extract", signature }))
+    }))
+}
+
 /// Whether a function is one of these, so that it asks for the zone where it is called.
 pub(super) fn is_of_fields(function: &ScalarUDF) -> bool {
     let inner: &dyn std::any::Any = function.inner().as_ref();
@@ -72,7 +94,7 @@ fn with_zone() -> ArrowType {
 impl OfFields {
     /// The type that a value is taken as.
     fn taken(&self, own: &ArrowType) -> Result<ArrowType> {
-        let is_part = matches!(self.kind, Kind::Extract | Kind::Part);
+        let is_part = matches!(self.kind, Kind::Extract | Kind::EndlessExtract | Kind::Part);
         Ok(match own {
             ArrowType::Timestamp(_, None) => LOCAL,
             ArrowType::Timestamp(_, Some(_)) => with_zone(),
@@ -123,13 +145,14 @@ impl ScalarUDFImpl for OfFields {
             Kind::Part => ArrowType::Float64,
             Kind::Extract => {
                 let word = args.scalar_arguments.first().copied().flatten();
+                let of = of.data_type();
                 let scale = match word.and_then(ScalarValue::try_as_str).flatten() {
-                    Some(word) => Unit::of(word, name_of(of.data_type()))?
-                        .scale(of.data_type() == &ArrowType::Date32),
+                    Some(word) => Unit::of(word, name_of(of))?.scale(*of == ArrowType::Date32),
                     None => 6,
                 };
                 ArrowType::Decimal128(28, scale)
             }
+            Kind::EndlessExtract => crate::numeric::ANY,
             // A time of day is taken as an interval.
             Kind::Truncate if matches!(of.data_type(), ArrowType::Time64(_)) => INTERVAL,
             Kind::Truncate => of.data_type().clone(),
@@ -152,7 +175,9 @@ impl ScalarUDFImpl for OfFields {
             return internal_err!("{} has too few arguments", self.name);
         };
         let made = match self.kind {
-            Kind::Extract | Kind::Part => parts(word, of, args.return_field.data_type())?,
+            Kind::Extract | Kind::EndlessExtract | Kind::Part => {
+                parts(word, of, args.return_field.data_type())?
+            }
             Kind::Truncate => truncate(word, of, given.get(2))?,
             Kind::AtZone => at_zone(word, of)?,
         };
@@ -204,27 +229,41 @@ fn time_tz_at(of: &ArrayRef, row: usize) -> crate::Result<TimeTz> {
 fn parts(word: &ArrayRef, of: &ArrayRef, returns: &ArrowType) -> Result<ArrayRef> {
     let (words, style) = (word.as_string::<i32>(), current());
     let name = name_of(of.data_type());
-    let part = |row: usize| -> crate::Result<Option<i128>> {
+    let is_of_date = *of.data_type() == ArrowType::Date32;
+    let part = |row: usize| -> crate::Result<(Part, i8)> {
         if words.is_null(row) || of.is_null(row) {
-            return Ok(None);
+            return Ok((Part::Null, 0));
         }
         let unit = Unit::of(words.value(row), name)?;
-        broken(of, row, &style.zone)?.part(unit, words.value(row), name).map(Some)
+        let part = broken(of, row, &style.zone)?.part(unit, words.value(row), name)?;
+        Ok((part, unit.scale(is_of_date)))
     };
-    if let ArrowType::Decimal128(precision, scale) = returns {
-        let mut made = Decimal128Builder::with_capacity(of.len())
-            .with_precision_and_scale(*precision, *scale)?;
-        let dropped = 10i128.pow(6 - u32::from(scale.unsigned_abs()).min(6));
-        for row in 0..of.len() {
-            made.append_option(part(row)?.map(|micros| micros / dropped));
+    match returns {
+        ArrowType::Decimal128(precision, scale) => {
+            let mut made = Decimal128Builder::with_capacity(of.len())
+                .with_precision_and_scale(*precision, *scale)?;
+            let dropped = 10i128.pow(6 - u32::from(scale.unsigned_abs()).min(6));
+            for row in 0..of.len() {
+                made.append_option(part(row)?.0.millionths().map(|number| number / dropped));
+            }
+            Ok(Arc::new(made.finish()))
         }
-        return Ok(Arc::new(made.finish()));
+        ArrowType::Float64 => {
+            let mut made = Float64Builder::with_capacity(of.len());
+            for row in 0..of.len() {
+                made.append_option(part(row)?.0.float());
+            }
+            Ok(Arc::new(made.finish()))
+        }
+        _ => {
+            let mut made = ColumnBuilder::new(DataType::Numeric(None).into(), of.len())?;
+            for row in 0..of.len() {
+                let (part, scale) = part(row)?;
+                made.append(&part.numeric(scale)?.map_or(Value::Null, Value::Numeric))?;
+            }
+            Ok(made.finish())
+        }
     }
-    let mut made = Float64Builder::with_capacity(of.len());
-    for row in 0..of.len() {
-        made.append_option(part(row)?.map(|micros| micros as f64 / 1e6));
-    }
-    Ok(Arc::new(made.finish()))
 }
 
 fn truncate(word: &ArrayRef, of: &ArrayRef, zones: Option<&ArrayRef>) -> Result<ArrayRef> {
@@ -258,7 +297,9 @@ fn truncate(word: &ArrayRef, of: &ArrayRef, zones: Option<&ArrayRef>) -> Result<
         if words.is_null(row) || zones.is_some_and(|zones| zones.is_null(row)) {
             *micros = None;
         }
-        let Some(value) = micros else { continue };
+        let Some(value) = micros.as_mut().filter(|micros| !is_infinite_timestamp(**micros)) else {
+            continue;
+        };
         let unit = Unit::of(words.value(row), name)?;
         let other = match zones {
             Some(zones) => Some(zone_named(zones.as_string::<i32>().value(row))?),

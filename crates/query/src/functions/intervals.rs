@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray, StringArray};
 use datafusion::arrow::compute::kernels::arity::{try_binary, try_unary, unary};
@@ -32,7 +32,7 @@ const SPAN_DIGITS: u8 = 38;
 
 /// A function of one or two columns, and the types that it wants of them.
 #[derive(Debug)]
-struct Vectored {
+pub(super) struct Vectored {
     name: &'static str,
     takes: &'static [ArrowType],
     returns: ArrowType,
@@ -41,7 +41,7 @@ struct Vectored {
 }
 
 impl Vectored {
-    fn function(
+    pub(super) fn function(
         name: &'static str,
         takes: &'static [ArrowType],
         returns: ArrowType,
@@ -98,12 +98,14 @@ macro_rules! function {
     ($(#[$doc:meta])* $of:ident, $name:expr, $takes:expr, $returns:expr, $call:expr) => {
         $(#[$doc])*
         pub(crate) fn $of() -> Arc<ScalarUDF> {
-            static FUNCTION: LazyLock<Arc<ScalarUDF>> =
-                LazyLock::new(|| Vectored::function($name, $takes, $returns, $call));
+            static FUNCTION: std::sync::LazyLock<Arc<ScalarUDF>> =
+                std::sync::LazyLock::new(|| Vectored::function($name, $takes, $returns, $call));
             Arc::clone(&FUNCTION)
         }
     };
 }
+
+pub(super) use function;
 
 function!(
     /// What `moment - moment` is.
@@ -254,20 +256,20 @@ fn native(interval: Interval) -> Result<IntervalMonthDayNano, ArrowError> {
     to_arrow(interval).map_err(external)
 }
 
-fn made<T: ArrowPrimitiveType>(array: PrimitiveArray<T>) -> Result<ArrayRef> {
+pub(super) fn made<T: ArrowPrimitiveType>(array: PrimitiveArray<T>) -> Result<ArrayRef> {
     Ok(Arc::new(array))
 }
 
-fn try_made<T: ArrowPrimitiveType>(
+pub(super) fn try_made<T: ArrowPrimitiveType>(
     array: Result<PrimitiveArray<T>, ArrowError>,
 ) -> Result<ArrayRef> {
     made(array?)
 }
 
-fn external(error: QueryError) -> ArrowError {
+pub(super) fn external(error: QueryError) -> ArrowError {
     ArrowError::ExternalError(Box::new(error))
 }
 
-fn wrong_number<T>() -> Result<T> {
+pub(super) fn wrong_number<T>() -> Result<T> {
     internal_err!("a function of intervals has another number of arguments")
 }

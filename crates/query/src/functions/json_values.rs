@@ -12,6 +12,7 @@ use crate::array::read_array;
 use crate::error::{QueryError, Result};
 use crate::style::{by_default, current, write_offset};
 use crate::text::{write_text_of, written, written_plainly};
+use crate::timestamp::is_infinite_timestamp;
 use crate::types::ColumnType;
 
 /// The array of JSON values in one array: what `json_agg` is made of.
@@ -186,15 +187,22 @@ fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result
             }
             out.push(']');
         }
-        (Value::Date(_) | Value::Timestamp(_), _) => {
+        (Value::Date(_), _) => quoted(&written_plainly(value), out),
+        (Value::Timestamp(_), _) => {
             quoted(&written_plainly(value).replacen(' ', "T", 1), out);
+        }
+        (Value::TimestampTz(micros), _) if is_infinite_timestamp(*micros) => {
+            quoted(&written_plainly(value), out);
         }
         (Value::TimestampTz(micros), _) => {
             let seconds = current().zone.offsets(*micros)?.seconds;
             let local = Value::Timestamp(micros + i64::from(seconds) * 1_000_000);
-            let mut text = written_plainly(&local).replacen(' ', "T", 1);
+            let text = written_plainly(&local).replacen(' ', "T", 1);
+            let (time, era) = text.split_at(text.find(" BC").unwrap_or(text.len()));
+            let mut text = time.to_owned();
             // Memory takes what there is.
             let _ = write_offset(seconds, true, &mut text);
+            text.push_str(era);
             quoted(&text, out);
         }
         (other, column) => {

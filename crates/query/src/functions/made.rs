@@ -10,7 +10,9 @@ use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
 use crate::interval::{MICROS_PER_DAY, out_of_range};
 use crate::style::{Zone, current};
-use crate::timestamp::{day_of, days};
+use crate::timestamp::{
+    date as date_of, day_of, is_infinite_date, is_infinite_timestamp, timestamp_at,
+};
 use crate::types::ColumnType;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -28,7 +30,14 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     vec![
         function("make_interval", ColumnType::Stored(DataType::Interval), make_interval),
         function("make_date", stored(DataType::Date), |given| match given {
-            [year, month, day] => Ok(Value::Date(date(year, month, day)?)),
+            [year, month, day] => {
+                let days = day_told(year, month, day)?;
+                let message = || {
+                    let written = written_date(year, month, day);
+                    QueryError::refused("22008", format!("date out of range: {written}"))
+                };
+                Ok(Value::Date(date_of(days).ok_or_else(message)?))
+            }
             _ => Err(no_such("make_date")),
         }),
         function("make_time", stored(DataType::Time), |given| match given {
@@ -50,8 +59,13 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             }
         }),
         function("isfinite", stored(DataType::Boolean), |given| match given {
-            // There are no others here.
-            [_] => Ok(Value::Boolean(true)),
+            [value] => Ok(Value::Boolean(match value {
+                Value::Date(days) => !is_infinite_date(*days),
+                Value::Timestamp(micros) | Value::TimestampTz(micros) => {
+                    !is_infinite_timestamp(*micros)
+                }
+                _ => true,
+            })),
             _ => Err(no_such("isfinite")),
         }),
     ]
@@ -81,17 +95,27 @@ fn make_interval(given: &[Value<'_>]) -> Result<Value<'static>> {
 
 fn local(given: &[Value<'_>], name: &str) -> Result<i64> {
     let [year, month, day, hour, minute, second] = given else { return Err(no_such(name)) };
-    Ok(i64::from(date(year, month, day)?) * MICROS_PER_DAY + time(hour, minute, second)?)
+    let time = time(hour, minute, second)?;
+    timestamp_at(day_told(year, month, day)?, time).ok_or_else(|| {
+        let written = written_date(year, month, day);
+        QueryError::refused("22008", format!("timestamp out of range: {written}"))
+    })
 }
 
-fn date(year: &Value<'_>, month: &Value<'_>, day: &Value<'_>) -> Result<i32> {
-    let (year, month, day) = (whole(year)?, whole(month)?, whole(day)?);
-    let date = match (i16::try_from(year), i8::try_from(month), i8::try_from(day)) {
-        (Ok(year @ 1..), Ok(month), Ok(day)) => day_of(year, month, day).ok(),
-        _ => None,
-    };
-    let message = || format!("date field value out of range: {year}-{month:02}-{day:02}");
-    date.map(days).ok_or_else(|| QueryError::refused("22008", message()))
+fn written_date(year: &Value<'_>, month: &Value<'_>, day: &Value<'_>) -> String {
+    let part = |value: &Value<'_>| value.as_i64().unwrap_or_default();
+    format!("{}-{:02}-{:02}", part(year), part(month), part(day))
+}
+
+/// Days since 1970. Years below zero are those before Christ; there is no year 0.
+fn day_told(year: &Value<'_>, month: &Value<'_>, day: &Value<'_>) -> Result<i64> {
+    let of_era = whole(year)?;
+    let known = day_of(if of_era < 0 { of_era + 1 } else { of_era }, whole(month)?, whole(day)?);
+    let message = || format!("date field value out of range: {}", written_date(year, month, day));
+    match known {
+        Ok(known) if of_era != 0 => Ok(known.days()),
+        _ => Err(QueryError::refused("22008", message())),
+    }
 }
 
 fn time(hour: &Value<'_>, minute: &Value<'_>, second: &Value<'_>) -> Result<i64> {

@@ -25,6 +25,8 @@ mod json_paths;
 mod json_values;
 mod letters;
 mod made;
+mod moment_series;
+mod moments;
 mod numbers;
 mod numeric_calls;
 mod numeric_casts;
@@ -73,6 +75,7 @@ pub(crate) use deviations::numeric_deviation;
 pub use domains::TO_DOMAIN;
 pub(crate) use domains::domain_name;
 pub(crate) use exists::ExistsAsValue;
+pub(crate) use fields::endless_extract;
 pub(crate) use group_sets::GroupSets;
 pub(crate) use input_order::InputOrder;
 pub(crate) use interval_aggregates::{any_average, first_interval, interval_aggregate};
@@ -92,10 +95,13 @@ pub(crate) use json_values::{
     JSON_LIST, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_LIST,
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
+pub(crate) use moment_series::moment_series;
+pub(crate) use moments::{date_plus_days, date_with_time, in_reach};
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
 pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};
 pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of, keyed};
+pub(crate) use numeric_math::quotient;
 pub(crate) use numeric_sums::numeric_sum;
 pub(crate) use ordered_sets::{is_ordered_set, ordered_sets};
 pub(crate) use patterns::{
@@ -139,6 +145,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(escapes::all());
     all.extend(fields::all());
     all.extend(made::all());
+    all.extend(moments::all());
     all.extend(numbers::all());
     all.extend(patterns::all());
     all.extend(quoting::all());

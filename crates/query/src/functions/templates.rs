@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 use onrush::{DataType, Numeric, Value};
+use onrush_types::calendar::TIMESTAMP_INFINITIES;
 
 use super::system::SystemFunction;
 use crate::error::{QueryError, Result};
-use crate::interval::MICROS_PER_DAY;
 use crate::pattern::{
     Broken, read_date, read_number, read_timestamp, write_float, write_number, write_timestamp,
 };
 use crate::style::current;
-use crate::timestamp::civil;
+use crate::text::written;
+use crate::timestamp::{is_infinite_date, is_infinite_timestamp, of_date, timestamp};
 use crate::types::ColumnType;
 
 /// What `to_number` makes while a statement is read.
@@ -59,17 +60,21 @@ fn number_reader(returns: DataType) -> Arc<ScalarUDF> {
 fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
     let [value, Value::Text(pattern)] = given else { return Err(wrong_types("to_char")) };
     let number = |number: &Numeric| write_number(pattern, number).map(Value::from);
-    let timestamp = |timestamp: Broken<'_>| write_timestamp(pattern, &timestamp).map(Value::from);
+    let written_by = |moment: Broken<'_>| write_timestamp(pattern, &moment).map(Value::from);
     let with_zone = |micros: i64| {
         let offsets = current().zone.offsets(micros)?;
         let local = micros + i64::from(offsets.seconds) * 1_000_000;
-        timestamp(Broken::timestamp(local, Some((offsets.seconds, &offsets.abbreviation)))?)
+        written_by(Broken::timestamp(local, Some((offsets.seconds, &offsets.abbreviation))))
     };
     match value {
-        Value::Timestamp(micros) => timestamp(Broken::timestamp(*micros, None)?),
+        Value::Timestamp(micros) | Value::TimestampTz(micros) if is_infinite_timestamp(*micros) => {
+            Ok(Value::Null)
+        }
+        Value::Date(days) if is_infinite_date(*days) => Ok(Value::Null),
+        Value::Timestamp(micros) => written_by(Broken::timestamp(*micros, None)),
         Value::TimestampTz(micros) => with_zone(*micros),
-        Value::Date(days) => with_zone(current().zone.utc_of(i64::from(*days) * MICROS_PER_DAY)?),
-        Value::Interval(interval) => timestamp(Broken::interval(*interval)),
+        Value::Date(days) => with_zone(current().zone.utc_of(of_date(*days)?)?),
+        Value::Interval(interval) => written_by(Broken::interval(*interval)),
         Value::Float32(value) => write_float(pattern, f64::from(*value), 6).map(Value::from),
         Value::Float64(value) => write_float(pattern, *value, 15).map(Value::from),
         value if let Some(value) = value.as_numeric() => number(&value),
@@ -92,16 +97,17 @@ fn to_timestamp(given: &[Value<'_>]) -> Result<Value<'static>> {
         [number] if let Some(seconds) = number.as_numeric() => seconds.to_f64(),
         _ => return Err(wrong_types("to_timestamp")),
     };
-    // What is too large or no number ends at a limit or at zero there.
-    let micros = (seconds * 1e6).round() as i64;
-    let is_there = !seconds.is_nan() && civil(micros).is_ok_and(|at| at.year() > 0);
-    match is_there {
-        true => Ok(Value::TimestampTz(micros)),
-        false => {
-            let message = format!("timestamp out of range: \"{seconds}\"");
-            Err(QueryError::refused("22008", message))
-        }
+    if seconds.is_nan() {
+        return Err(QueryError::refused("22008", "timestamp cannot be NaN"));
     }
+    if seconds.is_infinite() {
+        let is_negative = seconds < 0.0;
+        return Ok(Value::TimestampTz(TIMESTAMP_INFINITIES[usize::from(!is_negative)]));
+    }
+    // What is too large ends at a limit there.
+    let micros = timestamp((seconds * 1e6).round() as i64);
+    let message = || format!("timestamp out of range: \"{}\"", written(&Value::Float64(seconds)));
+    micros.map(Value::TimestampTz).ok_or_else(|| QueryError::refused("22008", message()))
 }
 
 fn wrong_types(function: &str) -> QueryError {

@@ -9,6 +9,7 @@ use super::typed::{Call, TypedFunction};
 use crate::error::{QueryError, Result};
 use crate::interval::MICROS_PER_DAY;
 use crate::style::coerce_timestamp;
+use crate::timestamp::{is_infinite_timestamp, of_date, timestamp, timestamp_out_of_range};
 
 fn function(name: &'static str, returns: DataType, call: Call) -> Arc<ScalarUDF> {
     let made = match returns {
@@ -54,7 +55,12 @@ fn moved(given: &[Value<'_>], sign: i64) -> Result<Value<'static>> {
 pub(crate) fn date_at_time() -> Arc<ScalarUDF> {
     function("date_at_time_tz", DataType::TimestampTz, |given| match given.values {
         [Value::Date(days), Value::TimeTz(time)] => {
-            Ok(Value::TimestampTz(i64::from(*days) * MICROS_PER_DAY + time.utc_micros()))
+            let begin = of_date(*days)?;
+            if is_infinite_timestamp(begin) {
+                return Ok(Value::TimestampTz(begin));
+            }
+            let moment = timestamp(begin + time.utc_micros());
+            moment.map(Value::TimestampTz).ok_or_else(timestamp_out_of_range)
         }
         _ => Err(no_such()),
     })

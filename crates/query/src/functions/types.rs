@@ -64,13 +64,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         .into_udf(),
         count("num_nulls", |value| value.is_null()).immutable().into_udf(),
         count("num_nonnulls", |value| !value.is_null()).immutable().into_udf(),
-        // There are no moments without an end here.
-        SystemFunction::new("isfinite", DataType::Boolean.into(), |given| match given {
-            [Value::Null] | [] => Value::Null,
-            _ => Value::Boolean(true),
-        })
-        .immutable()
-        .into_udf(),
     ]
 }
 

@@ -1,14 +1,14 @@
 //! What depends on the session's time zone: timestamps with a zone as clocks show them, and back, and intervals added
-//! by the calendar. Analyzed plans call these functions; in a session of UTC [`plain`] puts DataFusion's own in their
-//! place, which it can compare with the keys of tables.
+//! by the calendar. Analyzed plans call these functions; in a session of UTC [`plain`] puts others in their place that
+//! no setting has a say in, so that what they make of constants is compared with the keys of tables.
 
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use datafusion::arrow::compute::kernels::arity::{try_binary, try_unary};
 use datafusion::arrow::datatypes::{
-    DataType as ArrowType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
-    TimestampMicrosecondType,
+    DataType as ArrowType, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
@@ -22,11 +22,15 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use onrush::{DataType, Interval};
 
+use super::moments::{
+    date_as_timestamp, date_back, date_difference, date_forth, timestamp_as_date,
+    timestamp_as_nanos, timestamp_as_time, timestamp_minus, timestamp_plus,
+};
 use super::{parse_function, rewrite_typed, text_function};
 use crate::error::QueryError;
 use crate::interval::{of_arrow, out_of_range};
 use crate::style::{Zone, current};
-use crate::timestamp::plus_calendar;
+use crate::timestamp::{is_infinite_timestamp, plus_calendar, timestamp, timestamp_out_of_range};
 use crate::types::{ColumnType, UTC, arrow_type, plain_type};
 
 const LOCAL: ArrowType = ArrowType::Timestamp(TimeUnit::Microsecond, None);
@@ -161,11 +165,15 @@ pub(super) fn utc_of(
 
 /// Months and days are those of the zone's calendar, all else is time that passes.
 pub(super) fn plus(micros: i64, interval: Interval, zone: &Zone) -> crate::Result<i64> {
+    if is_infinite_timestamp(micros) {
+        return Ok(micros);
+    }
     let moved = match (interval.months, interval.days) {
         (0, 0) => micros,
         _ => zone.utc_of(plus_calendar(zone.local(micros)?, interval)?)?,
     };
-    moved.checked_add(interval.micros).ok_or_else(crate::timestamp::timestamp_out_of_range)
+    let moved = moved.checked_add(interval.micros).and_then(timestamp);
+    moved.ok_or_else(timestamp_out_of_range)
 }
 
 fn external(error: QueryError) -> ArrowError {
@@ -207,18 +215,27 @@ fn zoned(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
             }
             match (has_zone(&from), has_zone(to)) {
                 (Some(true), Some(false)) => {
-                    let local = local(*cast.expr);
-                    Transformed::yes(match *to {
-                        LOCAL => local,
-                        _ => Expr::Cast(Cast { expr: Box::new(local), field: cast.field }),
-                    })
+                    Transformed::yes(cast_local(local(*cast.expr), cast.field))
                 }
                 (Some(false), Some(true)) if !matches!(from, ArrowType::Time64(_)) => {
                     let local = match from {
                         LOCAL => *cast.expr,
+                        ArrowType::Date32 => calling(date_as_timestamp(), vec![*cast.expr]),
                         _ => Expr::Cast(Cast::new(cast.expr, LOCAL)),
                     };
                     Transformed::yes(Kind::Utc.call(vec![local]))
+                }
+                (Some(true), Some(true)) if is_of_nanos(to) && !is_of_nanos(&from) => {
+                    let local = Expr::Cast(Cast::new(cast.expr, LOCAL));
+                    let nanos = calling(timestamp_as_nanos(), vec![local]);
+                    Transformed::yes(Expr::Cast(Cast { expr: Box::new(nanos), field: cast.field }))
+                }
+                (Some(false), Some(false)) if from == LOCAL && *to != LOCAL => {
+                    Transformed::yes(cast_local(*cast.expr, cast.field))
+                }
+                (Some(false), Some(false)) if from == ArrowType::Date32 && *to != from => {
+                    let local = calling(date_as_timestamp(), vec![*cast.expr]);
+                    Transformed::yes(cast_local(local, cast.field))
                 }
                 _ => Transformed::no(Expr::Cast(cast)),
             }
@@ -228,7 +245,18 @@ fn zoned(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let is_interval =
                 |own: &ArrowType| *own == ArrowType::Interval(IntervalUnit::MonthDayNano);
             let (one, other) = (of(&left), of(&right));
+            if let (Some(one), Some(other)) = (&one, &other)
+                && let Some(function) = unzoned(one, op, other)
+            {
+                let is_turned = is_interval(one);
+                let given = if is_turned { vec![*right, *left] } else { vec![*left, *right] };
+                return Transformed::yes(calling(function, given));
+            }
             let has_zone = |own: &Option<ArrowType>| own.as_ref().and_then(has_zone) == Some(true);
+            if one == Some(ArrowType::Date32) && other == one && op == Operator::Minus {
+                let days = Box::new(calling(date_difference(), vec![*left, *right]));
+                return Transformed::yes(Expr::Cast(Cast::new(days, ArrowType::Int64)));
+            }
             let kind = match op {
                 Operator::Plus => Kind::Plus,
                 Operator::Minus => Kind::Minus,
@@ -249,6 +277,41 @@ fn zoned(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
+/// The function in the place of an operator of dates and timestamps without a zone.
+fn unzoned(one: &ArrowType, operator: Operator, other: &ArrowType) -> Option<Arc<ScalarUDF>> {
+    use ArrowType::{Date32, Interval};
+    Some(match (one, operator, other) {
+        (&LOCAL, Operator::Plus, Interval(_)) | (Interval(_), Operator::Plus, &LOCAL) => {
+            timestamp_plus()
+        }
+        (&LOCAL, Operator::Minus, Interval(_)) => timestamp_minus(),
+        (Date32, Operator::Plus, Interval(_)) | (Interval(_), Operator::Plus, Date32) => {
+            date_forth()
+        }
+        (Date32, Operator::Minus, Interval(_)) => date_back(),
+        _ => return None,
+    })
+}
+
+/// A cast of a timestamp without a zone to another type without one.
+fn cast_local(local: Expr, field: FieldRef) -> Expr {
+    match field.data_type() {
+        &LOCAL => local,
+        ArrowType::Date32 => calling(timestamp_as_date(), vec![local]),
+        ArrowType::Time64(TimeUnit::Microsecond) => calling(timestamp_as_time(), vec![local]),
+        to if is_of_nanos(to) => calling(timestamp_as_nanos(), vec![local]),
+        _ => Expr::Cast(Cast { expr: Box::new(local), field }),
+    }
+}
+
+fn is_of_nanos(arrow: &ArrowType) -> bool {
+    matches!(arrow, ArrowType::Timestamp(TimeUnit::Nanosecond, _))
+}
+
+fn calling(function: Arc<ScalarUDF>, given: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, given))
+}
+
 /// Whether a session has a say in how values of a type are written.
 fn is_written(arrow: &ArrowType) -> bool {
     arrow.is_floating()
@@ -265,7 +328,7 @@ fn has_zone(arrow: &ArrowType) -> Option<bool> {
     }
 }
 
-/// What DataFusion has for one of these functions where the zone is UTC.
+/// What stands for one of these functions where the zone is UTC.
 pub(super) fn plain(call: &ScalarFunction) -> Option<Expr> {
     let inner: &dyn std::any::Any = call.func.inner().as_ref();
     let kind = inner.downcast_ref::<Zoned>()?.kind;
@@ -275,7 +338,11 @@ pub(super) fn plain(call: &ScalarFunction) -> Option<Expr> {
     Some(match (kind, arguments.next()) {
         (Kind::Local, _) => Expr::Cast(Cast::new(first, LOCAL)),
         (Kind::Utc, _) => Expr::Cast(Cast::new(first, with_zone)),
-        (Kind::Plus, other) => Expr::BinaryExpr(BinaryExpr::new(first, Operator::Plus, other?)),
-        (Kind::Minus, other) => Expr::BinaryExpr(BinaryExpr::new(first, Operator::Minus, other?)),
+        (kind, other) => {
+            let moved = if kind == Kind::Plus { timestamp_plus() } else { timestamp_minus() };
+            let local = Expr::Cast(Cast::new(first, LOCAL));
+            let moved = calling(moved, vec![local, *other?]);
+            Expr::Cast(Cast::new(Box::new(moved), with_zone))
+        }
     })
 }

@@ -36,7 +36,7 @@ mod tests {
             units in any::<i64>(),
             scale in 0u32..19,
         ) {
-            let timestamp = Broken::timestamp(micros, Some((0, "UTC"))).expect("a moment");
+            let timestamp = Broken::timestamp(micros, Some((0, "UTC")));
             let _ = write_timestamp(&pattern, &timestamp);
             let _ = write_number(&pattern, &Decimal::new(units, scale).into());
             let _ = read_date(&pattern, &text);
@@ -49,7 +49,7 @@ mod tests {
             micros in -62_000_000_000_000_000i64..253_000_000_000_000_000,
         ) {
             let pattern = "YYYY-MM-DD HH24:MI:SS.US";
-            let timestamp = Broken::timestamp(micros, Some((0, "UTC"))).expect("a moment");
+            let timestamp = Broken::timestamp(micros, Some((0, "UTC")));
             let written = write_timestamp(pattern, &timestamp).expect("written");
             prop_assert_eq!(read_timestamp(pattern, &written).expect("read"), micros);
         }

@@ -1,14 +1,15 @@
 //! Timestamps and intervals by a pattern, and moments out of text by one.
 
-use jiff::civil::{Date, DateTime};
-
 use super::not_supported;
 use super::template::{Field, Node, parts};
 use onrush::Interval;
 
 use crate::error::{QueryError, Result};
 use crate::interval::MICROS_PER_DAY;
-use crate::timestamp::{civil, day_of, day_of_year, days, julian_day, micros, out_of_range};
+use crate::timestamp::{
+    Day, date, day_at, day_of, day_of_year, julian_day, julian_days, out_of_range, shown_year,
+    timestamp_at, timestamp_out_of_range,
+};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -40,23 +41,23 @@ pub(crate) struct Broken<'z> {
     /// What is less than a day; of an interval as much as it has.
     micros: i64,
     /// None for an interval.
-    date: Option<Date>,
+    date: Option<Day>,
     /// The offset, in seconds, and the abbreviation of its zone, if there is one.
     zone: Option<(i32, &'z str)>,
 }
 
 impl<'z> Broken<'z> {
     /// A timestamp in microseconds, as clocks show it.
-    pub(crate) fn timestamp(micros: i64, zone: Option<(i32, &'z str)>) -> Result<Broken<'z>> {
-        let at = civil(micros)?;
-        Ok(Broken {
-            year: at.year().into(),
-            month: at.month().into(),
-            day: at.day().into(),
+    pub(crate) fn timestamp(micros: i64, zone: Option<(i32, &'z str)>) -> Broken<'z> {
+        let day = day_at(micros);
+        Broken {
+            year: day.year(),
+            month: day.month().into(),
+            day: day.day().into(),
             micros: micros.rem_euclid(MICROS_PER_DAY),
-            date: Some(at.date()),
+            date: Some(day),
             zone,
-        })
+        }
     }
 
     pub(crate) fn interval(interval: Interval) -> Broken<'z> {
@@ -70,7 +71,12 @@ impl<'z> Broken<'z> {
         }
     }
 
-    fn date(&self) -> Result<Date> {
+    /// The year as it is shown: before Christ without its sign.
+    fn year_of_era(&self) -> i64 {
+        if self.date.is_some() && self.year <= 0 { 1 - self.year } else { self.year }
+    }
+
+    fn date(&self) -> Result<Day> {
         self.date.ok_or_else(|| {
             QueryError::refused("22007", "invalid format specification for an interval value")
         })
@@ -99,7 +105,11 @@ pub(crate) fn write_timestamp(pattern: &str, timestamp: &Broken<'_>) -> Result<S
 fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
     let hour = timestamp.seconds() / 3600;
     let fraction = timestamp.micros.abs() % 1_000_000;
-    let iso = || timestamp.date().map(Date::iso_week_date);
+    let within = || timestamp.date().map(Day::within);
+    let iso = || within().map(jiff::civil::Date::iso_week_date);
+    let year = timestamp.year_of_era();
+    // Of a week before Christ the year is shown without its sign.
+    let iso_year = || timestamp.date().map(|day| shown_year(day.iso_year()).abs());
     let (number, width) = match field.word {
         "AM" | "PM" => return Ok(field.case.of(if hour % 24 >= 12 { "PM" } else { "AM" })),
         "A.M." | "P.M." => return Ok(field.case.of(if hour % 24 >= 12 { "P.M." } else { "A.M." })),
@@ -110,8 +120,8 @@ fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
         "TZ" => return Ok(field.case.of(timestamp.zone.map_or("", |(_, name)| name))),
         "TZH" | "TZM" | "OF" => return Ok(write_zone(field.word, timestamp)),
         "DAY" | "DY" => {
-            let name = WEEKDAYS
-                [usize::from(timestamp.date()?.weekday().to_monday_zero_offset().unsigned_abs())];
+            let name =
+                WEEKDAYS[usize::from(within()?.weekday().to_monday_zero_offset().unsigned_abs())];
             return Ok(name_of(field, name, field.word == "DY"));
         }
         "MONTH" | "MON" => {
@@ -124,7 +134,7 @@ fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
             return Ok(if field.is_tight { roman } else { format!("{roman:4}") });
         }
         "Y,YYY" => {
-            return Ok(format!("{},{:03}", timestamp.year / 1000, timestamp.year % 1000));
+            return Ok(format!("{},{:03}", year / 1000, year % 1000));
         }
         "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
             let digits = usize::from(field.word.as_bytes()[2] - b'0');
@@ -137,15 +147,16 @@ fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
         "SSSS" | "SSSSS" => (timestamp.seconds(), 0),
         "MS" => (fraction / 1000, 3),
         "US" => (fraction, 6),
-        "YYYY" => (timestamp.year, 4),
-        "YYY" => (timestamp.year % 1000, 3),
-        "YY" => (timestamp.year % 100, 2),
-        "Y" => (timestamp.year % 10, 1),
-        "IYYY" => (iso()?.year().into(), 4),
-        "IYY" => (i64::from(iso()?.year()) % 1000, 3),
-        "IY" => (i64::from(iso()?.year()) % 100, 2),
-        "I" => (i64::from(iso()?.year()) % 10, 1),
+        "YYYY" => (year, 4),
+        "YYY" => (year % 1000, 3),
+        "YY" => (year % 100, 2),
+        "Y" => (year % 10, 1),
+        "IYYY" => (iso_year()?, 4),
+        "IYY" => (iso_year()? % 1000, 3),
+        "IY" => (iso_year()? % 100, 2),
+        "I" => (iso_year()? % 10, 1),
         "CC" if timestamp.date.is_none() => (timestamp.year / 100, 2),
+        "CC" if timestamp.year <= 0 => ((timestamp.year - 100) / 100, 2),
         "CC" => ((timestamp.year + 99) / 100, 2),
         "Q" => ((timestamp.date()?.month() as i64 - 1) / 3 + 1, 0),
         "MM" => (timestamp.month, 2),
@@ -153,11 +164,11 @@ fn write_field(field: &Field, timestamp: &Broken<'_>) -> Result<String> {
         "DDD" if timestamp.date.is_none() => {
             ((timestamp.year * 12 + timestamp.month) * 30 + timestamp.day, 3)
         }
-        "DDD" => (timestamp.date()?.day_of_year().into(), 3),
+        "DDD" => (within()?.day_of_year().into(), 3),
         "DD" => (timestamp.day, 2),
-        "D" => (i64::from(timestamp.date()?.weekday().to_sunday_one_offset()), 0),
-        "ID" => (i64::from(timestamp.date()?.weekday().to_monday_one_offset()), 0),
-        "WW" => ((i64::from(timestamp.date()?.day_of_year()) - 1) / 7 + 1, 2),
+        "D" => (i64::from(within()?.weekday().to_sunday_one_offset()), 0),
+        "ID" => (i64::from(within()?.weekday().to_monday_one_offset()), 0),
+        "WW" => ((i64::from(within()?.day_of_year()) - 1) / 7 + 1, 2),
         "IW" => (iso()?.week().into(), 2),
         "IDDD" => {
             let of = iso()?;
@@ -227,7 +238,9 @@ struct Read {
 /// # Errors
 /// Text that does not follow the pattern; words that are not understood.
 pub(crate) fn read_date(pattern: &str, written: &str) -> Result<i32> {
-    Ok(days(read(pattern, written)?.date()?))
+    let day = read(pattern, written)?.date()?;
+    let message = || format!("date out of range: \"{written}\"");
+    date(day.days()).ok_or_else(|| QueryError::refused("22008", message()))
 }
 
 /// A moment, in microseconds.
@@ -249,25 +262,22 @@ pub(crate) fn read_timestamp(pattern: &str, written: &str) -> Result<i64> {
     if hour > 23 || read.minute > 59 || read.second > 59 {
         return Err(out_of_range());
     }
-    let midnight = DateTime::from_parts(read.date()?, jiff::civil::Time::midnight());
     let seconds = hour * 3600 + read.minute * 60 + read.second;
-    Ok(micros(midnight) + seconds * 1_000_000 + read.micros)
+    let time = seconds * 1_000_000 + read.micros;
+    timestamp_at(read.date()?.days(), time).ok_or_else(timestamp_out_of_range)
 }
 
 impl Read {
-    fn date(&self) -> Result<Date> {
+    fn date(&self) -> Result<Day> {
         if let Some(day) = self.julian_day {
-            let day = i32::try_from(day - 2_440_588).map_err(|_| out_of_range())?;
-            return Ok(civil(i64::from(day) * MICROS_PER_DAY)?.date());
+            let day = i32::try_from(julian_days(day)).map_err(|_| out_of_range())?;
+            return Ok(Day::at(day.into()));
         }
-        let year = i16::try_from(self.year.unwrap_or(0)).ok().filter(|year| *year > 0);
+        let year = self.year.filter(|year| (1..=i64::from(i32::MAX)).contains(year));
         let year = year.ok_or_else(out_of_range)?;
-        let small = |number: i64| i8::try_from(number).map_err(|_| out_of_range());
         match self.day_of_year {
-            Some(day) if self.month.is_none() && self.day.is_none() => {
-                day_of_year(year, i16::try_from(day).map_err(|_| out_of_range())?)
-            }
-            _ => day_of(year, small(self.month.unwrap_or(1))?, small(self.day.unwrap_or(1))?),
+            Some(day) if self.month.is_none() && self.day.is_none() => day_of_year(year, day),
+            _ => day_of(year, self.month.unwrap_or(1), self.day.unwrap_or(1)),
         }
     }
 }

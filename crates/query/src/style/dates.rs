@@ -2,19 +2,28 @@
 
 use std::fmt::{Result, Write};
 
-use jiff::civil::{DateTime, Weekday};
+use jiff::civil::Weekday;
+use onrush_types::calendar::infinity_name;
 
 use super::{DateOrder, DateStyle, Style, write_offset};
 use crate::interval::MICROS_PER_DAY;
-use crate::timestamp::civil;
+use crate::timestamp::{Day, day_at, is_infinite_date, is_infinite_timestamp};
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A day, as days since 1970.
+/// A date, as days since 1970.
 pub(crate) fn write_date(days: i32, style: &Style, out: &mut impl Write) -> Result {
-    let date = civil(i64::from(days) * MICROS_PER_DAY).map_err(|_| std::fmt::Error)?;
-    let (year, month, day) = (date.year(), date.month(), date.day());
+    if is_infinite_date(days) {
+        return out.write_str(infinity_name(days < 0));
+    }
+    let day = Day::at(days.into());
+    write_day(day, style, out)?;
+    out.write_str(era(day))
+}
+
+fn write_day(of: Day, style: &Style, out: &mut impl Write) -> Result {
+    let (year, month, day) = (year_of_era(of), of.month(), of.day());
     match (style.dates, style.order) {
         (DateStyle::Iso, _) => write!(out, "{year:04}-{month:02}-{day:02}"),
         (DateStyle::German, _) => write!(out, "{day:02}.{month:02}.{year:04}"),
@@ -23,6 +32,15 @@ pub(crate) fn write_date(days: i32, style: &Style, out: &mut impl Write) -> Resu
         (DateStyle::Postgres, DateOrder::Dmy) => write!(out, "{day:02}-{month:02}-{year:04}"),
         (DateStyle::Postgres, _) => write!(out, "{month:02}-{day:02}-{year:04}"),
     }
+}
+
+fn year_of_era(day: Day) -> i64 {
+    if day.year() > 0 { day.year() } else { 1 - day.year() }
+}
+
+/// What stands behind all of a day before Christ.
+fn era(day: Day) -> &'static str {
+    if day.year() > 0 { "" } else { " BC" }
 }
 
 /// A time of day, which no style has otherwise.
@@ -38,44 +56,51 @@ pub(crate) fn write_time(micros: i64, out: &mut impl Write) -> Result {
 
 /// A timestamp without a zone.
 pub(crate) fn write_timestamp(micros: i64, style: &Style, out: &mut impl Write) -> Result {
-    let days = i32::try_from(micros.div_euclid(MICROS_PER_DAY)).map_err(|_| std::fmt::Error)?;
+    if is_infinite_timestamp(micros) {
+        return out.write_str(infinity_name(micros < 0));
+    }
+    write_moment(micros, style, out)?;
+    out.write_str(era(day_at(micros)))
+}
+
+fn write_moment(micros: i64, style: &Style, out: &mut impl Write) -> Result {
+    let of = day_at(micros);
     let time = micros.rem_euclid(MICROS_PER_DAY);
     if style.dates != DateStyle::Postgres {
-        write_date(days, style, out)?;
+        write_day(of, style, out)?;
         out.write_char(' ')?;
         return write_time(time, out);
     }
-    let date = civil(micros).map_err(|_| std::fmt::Error)?;
-    let (day, month) = (date.day(), month_of(date));
+    let (day, month, weekday) = (of.day(), month_of(of), weekday_of(of));
     match style.order {
-        DateOrder::Dmy => write!(out, "{} {day:02} {month} ", weekday_of(date))?,
-        _ => write!(out, "{} {month} {day:02} ", weekday_of(date))?,
+        DateOrder::Dmy => write!(out, "{weekday} {day:02} {month} ")?,
+        _ => write!(out, "{weekday} {month} {day:02} ")?,
     }
     write_time(time, out)?;
-    write!(out, " {:04}", date.year())
+    write!(out, " {:04}", year_of_era(of))
 }
 
 /// A moment, by the clocks of the session's zone.
 pub(crate) fn write_timestamp_tz(micros: i64, style: &Style, out: &mut impl Write) -> Result {
+    if is_infinite_timestamp(micros) {
+        return out.write_str(infinity_name(micros < 0));
+    }
     let offsets = style.zone.offsets(micros).map_err(|_| std::fmt::Error)?;
     let local = micros + i64::from(offsets.seconds) * 1_000_000;
-    write_timestamp(local, style, out)?;
+    write_moment(local, style, out)?;
     match style.dates {
-        DateStyle::Iso => write_offset(offsets.seconds, false, out),
-        _ => write!(out, " {}", offsets.abbreviation),
+        DateStyle::Iso => write_offset(offsets.seconds, false, out)?,
+        _ => write!(out, " {}", offsets.abbreviation)?,
     }
+    out.write_str(era(day_at(local)))
 }
 
-fn month_of(date: DateTime) -> &'static str {
-    usize::try_from(date.month() - 1)
-        .ok()
-        .and_then(|at| MONTHS.get(at))
-        .copied()
-        .unwrap_or_default()
+fn month_of(day: Day) -> &'static str {
+    usize::try_from(day.month() - 1).ok().and_then(|at| MONTHS.get(at)).copied().unwrap_or_default()
 }
 
-fn weekday_of(date: DateTime) -> &'static str {
-    match date.weekday() {
+fn weekday_of(day: Day) -> &'static str {
+    match day.within().weekday() {
         Weekday::Monday => "Mon",
         Weekday::Tuesday => "Tue",
         Weekday::Wednesday => "Wed",

@@ -27,6 +27,7 @@ use onrush::{DataType, TimeTz, Value};
 use crate::clock;
 use crate::error::Result;
 use crate::interval::MICROS_PER_DAY;
+use crate::timestamp::{is_infinite_timestamp, of_date};
 
 pub use constants::constant_of_session;
 pub use setting::Unsuitable;
@@ -184,6 +185,9 @@ pub fn coerce_timestamp(value: &Value<'_>, to: DataType) -> Result<Option<Value<
             let offset_seconds = zone.offsets(crate::clock::now_micros())?.seconds;
             return Ok(Some(Value::TimeTz(TimeTz { micros: *micros, offset_seconds })));
         }
+        (Value::TimestampTz(micros), DataType::TimeTz) if is_infinite_timestamp(*micros) => {
+            return Ok(Some(Value::Null));
+        }
         (Value::TimestampTz(micros), DataType::TimeTz) => {
             let offset_seconds = zone.offsets(*micros)?.seconds;
             let micros = zone.local(*micros)?.rem_euclid(MICROS_PER_DAY);
@@ -192,7 +196,8 @@ pub fn coerce_timestamp(value: &Value<'_>, to: DataType) -> Result<Option<Value<
         _ => {}
     }
     let local = match value {
-        Value::Date(days) => i64::from(*days) * MICROS_PER_DAY,
+        Value::Date(days) if to == DataType::Date => return Ok(Some(Value::Date(*days))),
+        Value::Date(days) => of_date(*days)?,
         Value::Timestamp(micros) => *micros,
         Value::TimestampTz(micros) => zone.local(*micros)?,
         _ => return Ok(None),

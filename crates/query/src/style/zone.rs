@@ -5,11 +5,13 @@ use std::fmt::{Result as Written, Write};
 use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::timestamp::civil;
+use crate::interval::MICROS_PER_DAY;
+use crate::timestamp::{day_at, is_infinite_timestamp};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -142,6 +144,9 @@ impl Zone {
     /// What a clock of the zone shows, in microseconds.
     pub(crate) fn local(&self, micros: i64) -> Result<i64> {
         let Some(rules) = &self.rules else { return Ok(micros) };
+        if is_infinite_timestamp(micros) {
+            return Ok(micros);
+        }
         let at = nearest(micros);
         let offset = self.offset_by_name(rules, at).unwrap_or_else(|| rules.to_offset(at));
         Ok(micros + i64::from(offset.seconds()) * MICROS_PER_SECOND)
@@ -164,7 +169,10 @@ impl Zone {
     /// where they are put back by the time after.
     pub(crate) fn utc_of(&self, local: i64) -> Result<i64> {
         let Some(rules) = &self.rules else { return Ok(local) };
-        let offset = match rules.to_ambiguous_timestamp(civil(local)?).offset() {
+        if is_infinite_timestamp(local) {
+            return Ok(local);
+        }
+        let offset = match rules.to_ambiguous_timestamp(civil(local)).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,
             AmbiguousOffset::Gap { before, .. } => before,
             AmbiguousOffset::Fold { after, .. } => after,
@@ -176,10 +184,29 @@ impl Zone {
     }
 }
 
-/// The library knows no timestamps in the last day of the year 9999, when no zone changes.
+/// The moment as the library has it. It knows none behind the year 9999: there it is one of as many times 400 years
+/// before, when the rules of a zone come to the same.
 fn nearest(micros: i64) -> Timestamp {
-    let (first, last) = (Timestamp::MIN.as_microsecond(), Timestamp::MAX.as_microsecond());
-    Timestamp::from_microsecond(micros.clamp(first, last)).unwrap_or(Timestamp::MAX)
+    const CYCLE_MICROS: i64 = 146_097 * 86_400 * MICROS_PER_SECOND;
+    let first = Timestamp::MAX.as_microsecond() - CYCLE_MICROS;
+    let known = match micros > first {
+        true => first + (micros - first) % CYCLE_MICROS,
+        false => micros.max(Timestamp::MIN.as_microsecond()),
+    };
+    Timestamp::from_microsecond(known).unwrap_or(Timestamp::MAX)
+}
+
+/// Date and time as the library has them; as [`nearest`].
+fn civil(local: i64) -> DateTime {
+    let day = day_at(local);
+    let within = day.within();
+    let date = match i16::try_from(day.year()) {
+        Ok(year) if year < 9000 => within.with().year(year).build(),
+        _ => within.with().year(within.year() + 6400).build(),
+    };
+    let time = local.rem_euclid(MICROS_PER_DAY) * 1000;
+    let clock = jiff::civil::Time::midnight().wrapping_add(jiff::SignedDuration::from_nanos(time));
+    date.unwrap_or(within).to_datetime(clock)
 }
 
 /// `+02`, `-03:30`; with its minutes always where that is wanted.
@@ -199,7 +226,27 @@ pub(crate) fn write_offset(seconds: i32, with_minutes: bool, out: &mut impl Writ
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timestamp::micros;
+
+    fn micros(at: DateTime) -> i64 {
+        let since = at.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0));
+        since.as_secs() * MICROS_PER_SECOND + i64::from(since.subsec_micros())
+    }
+
+    #[test]
+    fn the_rules_of_a_zone_come_again_after_400_years() {
+        let zone = Zone::named("Europe/Berlin").expect("a zone");
+        let cycle = 146_097 * MICROS_PER_DAY;
+        let first = micros("2400-01-01T02:30:00".parse().expect("a time"));
+        for day in 0..366 {
+            let local = first + day * MICROS_PER_DAY;
+            let utc = zone.utc_of(local).expect("a moment");
+            let shown = zone.local(utc).expect("a time");
+            for later in [1, 19, 20, 700].map(|cycles| cycles * cycle) {
+                assert_eq!(zone.utc_of(local + later).expect("a moment"), utc + later);
+                assert_eq!(zone.local(utc + later).expect("a time"), shown + later);
+            }
+        }
+    }
 
     #[test]
     fn an_hour_that_is_left_out_or_comes_twice_is_read_as_in_postgresql() {

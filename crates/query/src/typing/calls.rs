@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
+use datafusion::arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math;
 use datafusion::functions::unicode::rpad;
@@ -11,16 +11,16 @@ use datafusion::logical_expr::expr::{Cast, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::{AggregateUDF, Expr, ExprSchemable, WindowFunctionDefinition};
 use onrush::DataType;
 
-use super::numerics;
+use super::{intervals, numerics};
 
 use crate::error::QueryError;
 use crate::functions::{
-    LOGARITHM, POSITIVE, bigint_as_numeric, named, numeric_average, numeric_deviation,
-    octet_length, real_deviation, real_sum, round_to_even, text_function,
+    LOGARITHM, POSITIVE, bigint_as_numeric, endless_extract, moment_series, named, numeric_average,
+    numeric_deviation, octet_length, real_deviation, real_sum, round_to_even, text_function,
 };
 use crate::interval::{of_arrow, parse_interval};
 use crate::numeric::is_numeric;
-use crate::types::{ColumnType, column_type};
+use crate::types::{ColumnType, arrow_type, column_type};
 
 /// A logarithm of numbers above zero; of others DataFusion makes what is no number.
 pub(super) fn logarithm(mut call: ScalarFunction) -> Result<Expr> {
@@ -48,7 +48,25 @@ pub(super) fn round(call: ScalarFunction, schema: &DFSchema) -> Expr {
 }
 
 /// A series from one `integer` to another is one of `integer`s.
-pub(super) fn series(call: ScalarFunction, schema: &DFSchema) -> Expr {
+pub(super) fn series(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
+    if let [first, last, step] = call.args.as_mut_slice()
+        && intervals::is_one(step, schema)
+    {
+        let of = |bound: &Expr| bound.get_type(schema).ok();
+        let is_local = |own: &Option<ArrowType>| matches!(own, Some(ArrowType::Timestamp(_, None)));
+        // Between dates there are timestamps with a zone.
+        let wanted = match is_local(&of(first)) || is_local(&of(last)) {
+            true => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+            false => arrow_type(ColumnType::Stored(DataType::TimestampTz)),
+        };
+        for bound in [first, last] {
+            if of(bound).is_some_and(|own| own != wanted) {
+                *bound = Expr::Cast(Cast::new(Box::new(std::mem::take(bound)), wanted.clone()));
+            }
+        }
+        call.func = moment_series(wanted);
+        return Expr::ScalarFunction(call);
+    }
     let is_small =
         |bound: &Expr| matches!(bound.get_type(schema), Ok(ArrowType::Int32 | ArrowType::Int16));
     let are_small = call.args.iter().all(is_small);
@@ -58,6 +76,17 @@ pub(super) fn series(call: ScalarFunction, schema: &DFSchema) -> Expr {
     }
     let integers = ArrowType::List(Arc::new(Field::new_list_field(ArrowType::Int32, true)));
     Expr::Cast(Cast::new(Box::new(rows), integers))
+}
+
+/// `extract` of what may be infinite.
+pub(super) fn extract(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    if let [part, of] = call.args.as_slice()
+        && let Ok(of) = of.get_type(schema)
+        && let Some(endless) = endless_extract(part, &of)?
+    {
+        call.func = endless;
+    }
+    Ok(Expr::ScalarFunction(call))
 }
 
 /// Whether PostgreSQL's function gives an `integer`, or an array of them, where DataFusion's gives more.

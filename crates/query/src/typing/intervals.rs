@@ -9,8 +9,8 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator, ScalarUDF,
-    WindowFunctionDefinition, when,
+    BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator, ScalarUDF, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, when,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use onrush::DataType;
@@ -18,8 +18,8 @@ use onrush::DataType;
 use super::call;
 use crate::error::QueryError;
 use crate::functions::{
-    between, date_at_time, divided, extreme_interval, interval_aggregate, interval_of_time, named,
-    span, time_as, time_of_interval, time_tz_moved, times,
+    between, date_at_time, date_with_time, divided, extreme_interval, in_reach, interval_aggregate,
+    interval_of_time, named, span, time_as, time_of_interval, time_tz_moved, times,
 };
 use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type};
 
@@ -50,6 +50,8 @@ pub(super) fn planned(
             let message = format!("operator does not exist: {name} + {name}");
             return Err(QueryError::refused("42883", message).into());
         }
+        (Kind::Date, Op::Plus, Kind::Time) => call(date_with_time(), vec![one, other]),
+        (Kind::Time, Op::Plus, Kind::Date) => call(date_with_time(), vec![other, one]),
         (Kind::Time, Op::Plus, Kind::Time) => {
             let name = "time without time zone";
             let message = format!("operator is not unique: {name} + {name}");
@@ -109,15 +111,35 @@ pub(super) fn aggregate(
 
 /// A window of intervals, or by them.
 pub(super) fn window(window: &mut WindowFunction, schema: &DFSchema) {
-    let WindowFunctionParams { args, partition_by, order_by, .. } = &mut window.params;
+    let WindowFunctionParams { args, partition_by, order_by, window_frame, .. } =
+        &mut window.params;
     as_spans(partition_by, schema);
     as_spans(order_by.iter_mut().map(|sort| &mut sort.expr), schema);
+    if is_of_distances(window_frame) {
+        for sort in order_by.iter_mut() {
+            if matches!(Kind::of(&sort.expr, schema), Kind::Timestamp | Kind::Date) {
+                sort.expr = call(in_reach(), vec![std::mem::take(&mut sort.expr)]);
+            }
+        }
+    }
     if is_among(args, schema)
         && let WindowFunctionDefinition::AggregateUDF(function) = &window.fun
         && let Some(own) = interval_aggregate(function.name())
     {
         window.fun = WindowFunctionDefinition::AggregateUDF(own);
     }
+}
+
+/// Whether a frame ends where a value is so far away.
+fn is_of_distances(frame: &WindowFrame) -> bool {
+    let is_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
+        WindowFrameBound::CurrentRow => false,
+    };
+    frame.units == WindowFrameUnits::Range
+        && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound))
 }
 
 /// `interval IN (SELECT ...)`.

@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::call;
 use crate::functions::{
-    ARRAY_CONTAINS, ARRAYS_OVERLAP, FOUND_BY_PATTERN, LIBRARY_PATTERN, SIMILAR_PATTERN, goes_back,
-    library_pattern, named, read_interval,
+    ARRAY_CONTAINS, ARRAYS_OVERLAP, FOUND_BY_PATTERN, LIBRARY_PATTERN, SIMILAR_PATTERN,
+    date_plus_days, goes_back, library_pattern, named, read_interval,
 };
 use crate::numeric::is_numeric;
 
@@ -30,6 +30,9 @@ pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
     float_beside(&mut binary.right, &left, schema)?;
     integer_beside_real(&mut binary.left, &right, schema);
     integer_beside_real(&mut binary.right, &left, schema);
+    if binary.op.supports_propagation() {
+        timestamps_together(&mut [&mut *binary.left, &mut *binary.right], schema);
+    }
     if matches!(binary.op, Operator::Plus | Operator::Minus) {
         timestamp_beside_interval(&mut binary.left, &right, schema);
         timestamp_beside_interval(&mut binary.right, &left, schema);
@@ -159,9 +162,24 @@ fn is_in_quotes(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
 }
 
-/// Days between two dates are an `integer`.
+/// Days between two dates are an `integer`, and are added to dates and taken from them.
 pub(super) fn days(binary: BinaryExpr, schema: &DFSchema) -> Expr {
     let is_date = |side: &Expr| side.get_type(schema).is_ok_and(|own| own == ArrowType::Date32);
+    let is_whole = |side: &Expr| side.get_type(schema).is_ok_and(|own| own.is_integer());
+    let BinaryExpr { left, op, right } = &binary;
+    let (date, days) = match op {
+        Operator::Plus if is_date(left) && is_whole(right) => (left, (**right).clone()),
+        Operator::Plus if is_whole(left) && is_date(right) => (right, (**left).clone()),
+        Operator::Minus if is_date(left) && is_whole(right) => {
+            let wide = Cast::new(right.clone(), ArrowType::Int64);
+            (left, Expr::Negative(Box::new(Expr::Cast(wide))))
+        }
+        _ => return difference(binary, is_date),
+    };
+    call(date_plus_days(), vec![(**date).clone(), days])
+}
+
+fn difference(binary: BinaryExpr, is_date: impl Fn(&Expr) -> bool) -> Expr {
     let are_days = binary.op == Operator::Minus && is_date(&binary.left) && is_date(&binary.right);
     let binary = Expr::BinaryExpr(binary);
     match are_days {
@@ -176,11 +194,28 @@ pub(super) fn floats_together<'e>(
     schema: &DFSchema,
 ) -> Result<()> {
     let mut several: Vec<&mut Expr> = several.into_iter().collect();
+    timestamps_together(&mut several, schema);
     let is_float = |one: &&mut Expr| one.get_type(schema).is_ok_and(|own| own.is_floating());
     let Some(float) = several.iter().find(|one| is_float(one)).map(|one| (**one).clone()) else {
         return Ok(());
     };
     several.iter_mut().try_for_each(|one| float_beside(one, &float, schema))
+}
+
+/// Dates beside timestamps are timestamps. DataFusion would make all of them some of nanoseconds.
+fn timestamps_together(several: &mut [&mut Expr], schema: &DFSchema) {
+    let types = several.iter().map(|one| one.get_type(schema).ok());
+    let timestamp = |own: &ArrowType| matches!(own, ArrowType::Timestamp(..));
+    let with_zone = |own: &ArrowType| matches!(own, ArrowType::Timestamp(_, Some(_)));
+    let types: Vec<ArrowType> = types.flatten().collect();
+    let wanted = types.iter().find(|own| with_zone(own));
+    let Some(wanted) = wanted.or_else(|| types.iter().find(|own| timestamp(own))) else { return };
+    for one in several {
+        if one.get_type(schema).is_ok_and(|own| own == ArrowType::Date32) {
+            let date = Box::new(std::mem::take(*one));
+            **one = Expr::Cast(Cast::new(date, wanted.clone()));
+        }
+    }
 }
 
 /// A date with an interval is a moment: the interval may have hours.

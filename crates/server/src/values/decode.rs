@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use onrush::{DataType, Decimal, Interval, TimeTz, Uuid, Value};
+use onrush_types::calendar::{is_date, is_infinite_date, is_infinite_timestamp, is_timestamp};
 use postgres_types::{FromSql, Kind, Type};
 
 use super::{array, coerce, numeric};
@@ -69,7 +70,11 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
         Type::UUID => Value::Uuid(Uuid::from_bytes(exactly(bytes)?)),
         Type::DATE => {
             let days = i32::from_be_bytes(exactly(bytes)?);
-            Value::Date(days.checked_add(EPOCH_DAYS).ok_or_else(no_such_timestamp)?)
+            if is_infinite_date(days) {
+                return Ok(Value::Date(days));
+            }
+            let days = days.checked_add(EPOCH_DAYS).filter(|days| !is_infinite_date(*days));
+            Value::Date(days.filter(|days| is_date(*days)).ok_or_else(no_such_timestamp)?)
         }
         Type::TIME => Value::Time(i64::from_be_bytes(exactly(bytes)?)),
         Type::TIMESTAMP => Value::Timestamp(timestamp(bytes)?),
@@ -117,7 +122,11 @@ fn decimal(bytes: &[u8]) -> Option<Decimal> {
 
 fn timestamp(bytes: &[u8]) -> Result<i64> {
     let micros = i64::from_be_bytes(exactly(bytes)?);
-    micros.checked_add(EPOCH_MICROS).ok_or_else(no_such_timestamp)
+    if is_infinite_timestamp(micros) {
+        return Ok(micros);
+    }
+    let micros = micros.checked_add(EPOCH_MICROS).filter(|micros| !is_infinite_timestamp(*micros));
+    micros.filter(|micros| is_timestamp(*micros)).ok_or_else(no_such_timestamp)
 }
 
 fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
@@ -135,7 +144,7 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
 
 fn no_such_timestamp() -> SqlError {
     SqlError::new(state::INVALID_DATETIME, "a date or timestamp is out of range")
-        .with_hint("Dates lie in the years 0001 to 9999.")
+        .with_hint("Dates lie in the years 4714 BC to 5874897, timestamps in those to 294246.")
 }
 
 fn unknown_type(oid: u32) -> SqlError {
@@ -150,6 +159,7 @@ fn unknown_type(oid: u32) -> SqlError {
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;
+    use onrush_types::calendar::{DATE_INFINITIES, TIMESTAMP_INFINITIES};
     use proptest::prelude::*;
 
     use super::*;
@@ -171,7 +181,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(
             int in any::<i64>(), float in -1e300..1e300f64, small in any::<f32>(), text in ".*",
-            bytes in any::<Vec<u8>>(), uuid in any::<u128>(), day in -719_162i32..2_932_896,
+            bytes in any::<Vec<u8>>(), uuid in any::<u128>(), day in -2_440_588i32..106_751_982,
             micros in 0i64..86_400_000_000, digits in -999_999_999_999i64..999_999_999_999,
         ) {
             round_trip(Value::Int64(int), DataType::Int64);
@@ -187,6 +197,13 @@ mod tests {
             let timestamp = i64::from(day) * 86_400_000_000 + micros;
             round_trip(Value::Timestamp(timestamp), DataType::Timestamp);
             round_trip(Value::TimestampTz(timestamp), DataType::TimestampTz);
+            for infinite in DATE_INFINITIES {
+                round_trip(Value::Date(infinite), DataType::Date);
+            }
+            for infinite in TIMESTAMP_INFINITIES {
+                round_trip(Value::Timestamp(infinite), DataType::Timestamp);
+                round_trip(Value::TimestampTz(infinite), DataType::TimestampTz);
+            }
             let decimal = DataType::Decimal { precision: 18, scale: 4 };
             round_trip(Value::Decimal(Decimal::new(digits, 4)), decimal);
         }

@@ -3,6 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
+use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 use postgres_types::{ToSql, Type};
 
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
@@ -43,9 +44,16 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         }
         Value::Bytes(bytes) => out.put_slice(bytes),
         Value::Uuid(value) => out.put_slice(value.as_bytes()),
+        // The infinities are the same numbers there.
+        Value::Date(days) if is_infinite_date(*days) => out.put_i32(*days),
         Value::Date(days) => out.put_i32(days - EPOCH_DAYS),
         Value::Time(micros) => out.put_i64(*micros),
-        Value::Timestamp(micros) | Value::TimestampTz(micros) => out.put_i64(micros - EPOCH_MICROS),
+        Value::Timestamp(micros) | Value::TimestampTz(micros) => {
+            out.put_i64(match is_infinite_timestamp(*micros) {
+                true => *micros,
+                false => micros - EPOCH_MICROS,
+            });
+        }
         Value::TimeTz(time) => {
             out.put_i64(time.micros);
             out.put_i32(-time.offset_seconds);

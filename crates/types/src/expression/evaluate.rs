@@ -23,7 +23,7 @@ pub enum EvaluationError {
     /// A number that its type does not hold.
     #[error("{0}")]
     OutOfRange(&'static str),
-    /// A timestamp outside the years 0001 to 9999.
+    /// A date or timestamp that there is none, or that nothing can be subtracted from.
     #[error("{0}")]
     TimestampOutOfRange(&'static str),
     /// A part of a text with fewer than no characters.

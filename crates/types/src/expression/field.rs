@@ -1,13 +1,12 @@
 //! Fields of timestamps and days: `extract` and `date_trunc`. Timestamps with time zone are taken to be of UTC.
 
-use jiff::civil::{Date, Weekday};
-use jiff::{Span, Unit};
+use jiff::civil::Weekday;
 use rust_decimal::Decimal;
 
 use super::evaluate::{EvaluationError, mismatch};
 use super::timestamp::TOO_FAR;
-use crate::Value;
-use crate::convert::{DAY_MICROS, TIMESTAMP_MICROS_MIN};
+use crate::calendar::{self, DAY_MICROS, Day, TIMESTAMP_MICROS_MIN};
+use crate::{Numeric, Value};
 
 /// A part of a timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +110,23 @@ pub(super) fn extracted(
     field: Field,
     value: &Value<'_>,
 ) -> Result<Value<'static>, EvaluationError> {
-    let micros = micros_of(value)?;
-    let time = micros.rem_euclid(DAY_MICROS);
+    let (days, time, is_infinite) = match value {
+        Value::Date(days) => (i64::from(*days), 0, calendar::is_infinite_date(*days)),
+        _ => {
+            let micros = micros_of(value)?;
+            let (days, time) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
+            (days, time, calendar::is_infinite_timestamp(micros))
+        }
+    };
+    if is_infinite {
+        return Ok(match field {
+            Field::Year | Field::IsoYear | Field::Epoch => Value::Numeric(match days < 0 {
+                true => Numeric::NegativeInfinity,
+                false => Numeric::Infinity,
+            }),
+            _ => Value::Null,
+        });
+    }
     let of_second = time % 60_000_000;
     let number = match field {
         Field::Hour => Decimal::from(time / 3_600_000_000),
@@ -120,12 +134,15 @@ pub(super) fn extracted(
         Field::Second => Decimal::new(of_second, 6),
         Field::Milliseconds => Decimal::new(of_second, 3),
         Field::Microseconds => Decimal::from(of_second),
-        Field::Epoch if matches!(value, Value::Date(_)) => Decimal::from(micros / 1_000_000),
-        Field::Epoch => Decimal::new(micros, 6),
+        Field::Epoch if matches!(value, Value::Date(_)) => Decimal::from(days * 86_400),
+        Field::Epoch => Decimal::new(micros_of(value)?, 6),
         _ => {
-            let date = date_of(micros)?;
+            let day = Day::at(days);
+            let date = day.within();
             Decimal::from(match field {
-                Field::Year => i64::from(date.year()),
+                // There is no year 0.
+                Field::Year if day.year() <= 0 => day.year() - 1,
+                Field::Year => day.year(),
                 Field::Quarter => i64::from((date.month() + 2) / 3),
                 Field::Month => i64::from(date.month()),
                 Field::Week => i64::from(date.iso_week_date().week()),
@@ -133,7 +150,8 @@ pub(super) fn extracted(
                 Field::DayOfWeek => i64::from(date.weekday().to_sunday_zero_offset()),
                 Field::IsoDayOfWeek => i64::from(date.weekday().to_monday_one_offset()),
                 Field::DayOfYear => i64::from(date.day_of_year()),
-                _ => i64::from(date.iso_week_date().year()),
+                _ if day.iso_year() <= 0 => day.iso_year() - 1,
+                _ => day.iso_year(),
             })
         }
     };
@@ -146,6 +164,9 @@ pub(super) fn truncated(
     value: &Value<'_>,
 ) -> Result<Value<'static>, EvaluationError> {
     let micros = micros_of(value)?;
+    if calendar::is_infinite_timestamp(micros) {
+        return Ok(value.clone().into_owned());
+    }
     let unit_micros = match field {
         Field::Microseconds => Some(1),
         Field::Milliseconds => Some(1_000),
@@ -158,18 +179,18 @@ pub(super) fn truncated(
     let cut = match unit_micros {
         Some(unit) => micros - micros.rem_euclid(unit),
         None => {
-            let date = date_of(micros)?;
-            let first = |month: i8| Date::new(date.year(), month, 1).map_err(|_| TOO_FAR);
-            let date = match field {
-                Field::Week => date
-                    .checked_sub(Span::new().days(i64::from(date.weekday().since(Weekday::Monday))))
-                    .map_err(|_| TOO_FAR)?,
-                Field::Month => first(date.month())?,
-                Field::Quarter => first((date.month() - 1) / 3 * 3 + 1)?,
+            let day = Day::at(micros.div_euclid(DAY_MICROS));
+            let first = |month: i8| Day::new(day.year(), month, 1).map(Day::days).ok_or(TOO_FAR);
+            let days = match field {
+                Field::Week => {
+                    day.days() - i64::from(day.within().weekday().since(Weekday::Monday))
+                }
+                Field::Month => first(day.month())?,
+                Field::Quarter => first((day.month() - 1) / 3 * 3 + 1)?,
                 Field::Year => first(1)?,
                 _ => return Err(mismatch()),
             };
-            days_of(date)? * DAY_MICROS
+            days * DAY_MICROS
         }
     };
     if cut < TIMESTAMP_MICROS_MIN {
@@ -182,25 +203,11 @@ pub(super) fn truncated(
     }
 }
 
-/// Microseconds since 1970-01-01 00:00:00, a day's at its beginning.
+/// Microseconds since 1970-01-01 00:00:00, a day's at its beginning; those of an infinity for one.
 pub(super) fn micros_of(value: &Value<'_>) -> Result<i64, EvaluationError> {
     match value {
-        Value::Date(day) => i64::from(*day).checked_mul(DAY_MICROS).ok_or(TOO_FAR),
+        Value::Date(day) => calendar::timestamp_of_date(*day).ok_or(TOO_FAR),
         Value::Timestamp(micros) | Value::TimestampTz(micros) => Ok(*micros),
         _ => Err(mismatch()),
     }
-}
-
-const EPOCH: Date = Date::constant(1970, 1, 1);
-
-/// The day that these microseconds since 1970-01-01 are of.
-pub(super) fn date_of(micros: i64) -> Result<Date, EvaluationError> {
-    let days = Span::new().try_days(micros.div_euclid(DAY_MICROS)).map_err(|_| TOO_FAR)?;
-    EPOCH.checked_add(days).map_err(|_| TOO_FAR)
-}
-
-/// Days since 1970-01-01.
-pub(super) fn days_of(date: Date) -> Result<i64, EvaluationError> {
-    let since = date.since((Unit::Day, EPOCH)).map_err(|_| TOO_FAR)?;
-    Ok(i64::from(since.get_days()))
 }

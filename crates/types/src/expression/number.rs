@@ -9,7 +9,7 @@ use super::decimal;
 use super::evaluate::{EvaluationError, mismatch};
 use super::tree::{Arithmetic, Kind};
 use crate::Value;
-use crate::convert::{DATE_DAYS_MAX, DATE_DAYS_MIN};
+use crate::calendar;
 use crate::numeric::{Divided, Numeric, NumericFault};
 
 type Outcome = Result<Value<'static>, EvaluationError>;
@@ -18,6 +18,8 @@ const SMALLINT: EvaluationError = EvaluationError::OutOfRange("smallint out of r
 const INTEGER: EvaluationError = EvaluationError::OutOfRange("integer out of range");
 const BIGINT: EvaluationError = EvaluationError::OutOfRange("bigint out of range");
 const DATE: EvaluationError = EvaluationError::TimestampOutOfRange("date out of range");
+const INFINITE_DATES: EvaluationError =
+    EvaluationError::TimestampOutOfRange("cannot subtract infinite dates");
 const TOO_LARGE: EvaluationError = EvaluationError::OutOfRange("value out of range: overflow");
 const TOO_SMALL: EvaluationError = EvaluationError::OutOfRange("value out of range: underflow");
 
@@ -38,6 +40,13 @@ pub(super) fn arithmetic(
         (Value::Numeric(left), Value::Numeric(right)) => {
             numerics(arithmetic, left, right).map(Value::Numeric)
         }
+        // Parts of an infinity are infinite.
+        (Value::Numeric(left), Value::Decimal(right)) => {
+            numerics(arithmetic, left, &(*right).into()).map(Value::Numeric)
+        }
+        (Value::Decimal(left), Value::Numeric(right)) => {
+            numerics(arithmetic, &(*left).into(), right).map(Value::Numeric)
+        }
         (Value::Float64(left), Value::Float64(right)) => {
             floats(arithmetic, *left, *right, f64::is_infinite).map(Value::Float64)
         }
@@ -54,15 +63,21 @@ pub(super) fn arithmetic(
             Ok(Value::Float32(value))
         }
         (Value::Date(left), Value::Date(right)) => {
+            if calendar::is_infinite_date(*left) || calendar::is_infinite_date(*right) {
+                return Err(INFINITE_DATES);
+            }
             left.checked_sub(*right).map(Value::Int32).ok_or(DATE)
+        }
+        (Value::Date(day), Value::Int32(_)) if calendar::is_infinite_date(*day) => {
+            Ok(Value::Date(*day))
         }
         (Value::Date(day), Value::Int32(days)) => {
             let moved = match arithmetic {
                 Arithmetic::Add => day.checked_add(*days),
                 _ => day.checked_sub(*days),
             };
-            let moved = moved.filter(|day| (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(day));
-            moved.map(Value::Date).ok_or(DATE)
+            let is_there = |day: &i32| calendar::is_date(*day) && !calendar::is_infinite_date(*day);
+            moved.filter(is_there).map(Value::Date).ok_or(DATE)
         }
         _ => match (left.as_i64(), right.as_i64()) {
             (Some(left), Some(right)) => {

@@ -1,12 +1,10 @@
 //! Days and timestamps: steps of an interval, and casts, which take timestamps without time zone for those of
 //! UTC.
 
-use jiff::Span;
-
 use super::evaluate::{EvaluationError, mismatch};
 use super::field;
 use super::tree::Kind;
-use crate::convert::{DAY_MICROS, TIMESTAMP_MICROS_MAX, TIMESTAMP_MICROS_MIN};
+use crate::calendar::{self, DAY_MICROS, Day};
 use crate::{Interval, Value};
 
 pub(super) const TOO_FAR: EvaluationError =
@@ -20,18 +18,21 @@ pub(super) fn shifted(
     let (Value::Timestamp(micros) | Value::TimestampTz(micros)) = timestamp else {
         return Err(mismatch());
     };
+    if calendar::is_infinite_timestamp(*micros) {
+        return Ok(timestamp.clone().into_owned());
+    }
     let (mut day, time) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
     if by.months != 0 {
-        let months = Span::new().try_months(by.months).map_err(|_| TOO_FAR)?;
-        let date = field::date_of(*micros)?.checked_add(months).map_err(|_| TOO_FAR)?;
-        day = field::days_of(date)?;
+        day = Day::at(day).plus_months(by.months.into()).ok_or(TOO_FAR)?.days();
     }
     day += i64::from(by.days);
     let micros = day
         .checked_mul(DAY_MICROS)
         .and_then(|micros| micros.checked_add(time))
         .and_then(|micros| micros.checked_add(by.micros))
-        .filter(|micros| (TIMESTAMP_MICROS_MIN..=TIMESTAMP_MICROS_MAX).contains(micros))
+        .filter(|micros| {
+            calendar::is_timestamp(*micros) && !calendar::is_infinite_timestamp(*micros)
+        })
         .ok_or(TOO_FAR)?;
     Ok(match timestamp {
         Value::Timestamp(_) => Value::Timestamp(micros),
@@ -45,10 +46,12 @@ pub(super) fn cast(value: &Value<'_>, to: Kind) -> Result<Value<'static>, Evalua
     Ok(match to {
         Kind::Timestamp => Value::Timestamp(micros),
         Kind::TimestampTz => Value::TimestampTz(micros),
+        Kind::Time if calendar::is_infinite_timestamp(micros) => Value::Null,
         Kind::Time => Value::Time(micros.rem_euclid(DAY_MICROS)),
-        Kind::Date => {
-            Value::Date(i32::try_from(micros.div_euclid(DAY_MICROS)).map_err(|_| TOO_FAR)?)
-        }
+        Kind::Date => match value {
+            Value::Date(day) => Value::Date(*day),
+            _ => Value::Date(calendar::date_of_timestamp(micros)),
+        },
         _ => return Err(mismatch()),
     })
 }

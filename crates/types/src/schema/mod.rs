@@ -40,7 +40,7 @@ pub use sequence::{SequenceDefinition, SequenceOwner};
 pub use view::{VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition, ViewRows, ViewSource};
 
 use crate::expression::Expression;
-use crate::{DataType, KeyStrategy, TypeError, Value};
+use crate::{DataType, KeyStrategy, TypeError, Value, calendar};
 
 /// Where a column's value comes from when an insert does not give one.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -155,15 +155,16 @@ impl ColumnDefinition {
 
 impl DataType {
     /// The moment `unix_micros` (microseconds since 1970-01-01 00:00:00 UTC) as a value of this
-    /// type, in UTC: what `DEFAULT now` stores. None for types that hold no date or time.
+    /// type, in UTC: what `DEFAULT now` stores. None for types that hold no date or time; NULL for a time of day of
+    /// an infinity.
     #[inline]
     pub fn timestamp(self, unix_micros: i64) -> Option<Value<'static>> {
-        const DAY_MICROS: i64 = 86_400_000_000;
         Some(match self {
             DataType::TimestampTz => Value::TimestampTz(unix_micros),
             DataType::Timestamp => Value::Timestamp(unix_micros),
-            DataType::Time => Value::Time(unix_micros.rem_euclid(DAY_MICROS)),
-            DataType::Date => Value::Date(i32::try_from(unix_micros.div_euclid(DAY_MICROS)).ok()?),
+            DataType::Time if calendar::is_infinite_timestamp(unix_micros) => Value::Null,
+            DataType::Time => Value::Time(unix_micros.rem_euclid(calendar::DAY_MICROS)),
+            DataType::Date => Value::Date(calendar::date_of_timestamp(unix_micros)),
             DataType::Rounded(clock, _) => self.rounded(clock.data_type().timestamp(unix_micros)?),
             _ => return None,
         })

@@ -6,6 +6,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use onrush_types::array::write_array;
+use onrush_types::calendar::{
+    DATE_DAYS_MAX, DATE_DAYS_MIN, DATE_INFINITIES, TIMESTAMP_INFINITIES, TIMESTAMP_MICROS_MAX,
+    TIMESTAMP_MICROS_MIN, is_timestamp,
+};
 use onrush_types::{
     Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, EnumLabels, EnumType,
     Interval, IntervalFields, Numeric, Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
@@ -58,7 +62,6 @@ pub fn moods() -> EnumType {
 
 /// A value that a column of this type can hold. Small domains, so that equal values occur.
 pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
-    const MICROS: i64 = 62_135_596_800_000_000;
     match data_type {
         DataType::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
         DataType::Int16 => any::<i16>().prop_map(Value::Int16).boxed(),
@@ -118,13 +121,23 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
             digits.prop_map(move |digits| numeric(digits, i32::from(scale))).boxed()
         }
         DataType::Uuid => any::<u128>().prop_map(|bits| Uuid::from_u128(bits).into()).boxed(),
-        DataType::Date => (-719_162..=2_932_896).prop_map(Value::Date).boxed(),
+        DataType::Date => {
+            let days = prop_oneof![
+                4 => -719_162..=2_932_896,
+                2 => DATE_DAYS_MIN..=DATE_DAYS_MAX,
+                1 => prop::sample::select(DATE_INFINITIES.to_vec()),
+            ];
+            days.prop_map(Value::Date).boxed()
+        }
         DataType::Time => (0..=86_400_000_000i64).prop_map(Value::Time).boxed(),
-        DataType::Timestamp => (-MICROS..=MICROS).prop_map(Value::Timestamp).boxed(),
-        DataType::TimestampTz => (-MICROS..=MICROS).prop_map(Value::TimestampTz).boxed(),
+        DataType::Timestamp => timestamp().prop_map(Value::Timestamp).boxed(),
+        DataType::TimestampTz => timestamp().prop_map(Value::TimestampTz).boxed(),
         DataType::Rounded(clock, _) => {
             let rounded = move |value| data_type.rounded(value);
-            let in_range = |value: &Value<'_>| *value != Value::Timestamp(MICROS + 1);
+            let in_range = |value: &Value<'_>| {
+                !matches!(value, Value::Timestamp(micros) | Value::TimestampTz(micros)
+                    if !is_timestamp(*micros))
+            };
             value_of(clock.data_type()).prop_map(rounded).prop_filter("in range", in_range).boxed()
         }
         DataType::Interval => (any::<i32>(), any::<i32>(), any::<i64>())
@@ -134,6 +147,15 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
             any::<i64>().prop_map(|number| Value::from(format!("[{number}]"))).boxed()
         }
     }
+}
+
+fn timestamp() -> impl Strategy<Value = i64> {
+    const MICROS: i64 = 62_135_596_800_000_000;
+    prop_oneof![
+        4 => -MICROS..=MICROS,
+        2 => TIMESTAMP_MICROS_MIN..=TIMESTAMP_MICROS_MAX,
+        1 => prop::sample::select(TIMESTAMP_INFINITIES.to_vec()),
+    ]
 }
 
 fn numeric(digits: i128, scale: i32) -> Value<'static> {
