@@ -417,8 +417,8 @@ fn rewrite(
         Expr::ScalarFunction(call) if call.func.name() == "generate_series" => {
             Transformed::yes(calls::series(call, schema))
         }
-        Expr::ScalarFunction(call) if call.func.name() == "extract" => {
-            Transformed::yes(calls::extract(call, schema)?)
+        Expr::ScalarFunction(call) if matches!(call.func.name(), "extract" | "array_to_string") => {
+            Transformed::yes(calls::of_moments(call, schema)?)
         }
         Expr::ScalarFunction(mut call)
             if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "make_array") =>

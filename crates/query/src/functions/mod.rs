@@ -96,7 +96,7 @@ pub(crate) use json_values::{
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
 pub(crate) use moment_series::moment_series;
-pub(crate) use moments::{date_plus_days, date_with_time, in_reach};
+pub(crate) use moments::{date_plus_days, date_with_time, in_common_years, in_reach};
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
 pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};

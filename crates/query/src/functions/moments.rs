@@ -205,24 +205,73 @@ impl ScalarUDFImpl for InReach {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [given] = args.args.as_slice() else { return wrong_number() };
         let column = given.to_array(args.number_rows)?;
-        let is_here = |days: i64| DAYS_IN_REACH.contains(&days);
-        let are_here = match column.data_type() {
-            ArrowType::Date32 => {
-                let days = column.as_primitive::<Date32Type>();
-                days.iter().flatten().all(|days| is_here(days.into()))
-            }
-            ArrowType::Timestamp(TimeUnit::Microsecond, _) => {
-                let micros = column.as_primitive::<TimestampMicrosecondType>();
-                micros.iter().flatten().all(|micros| is_here(micros.div_euclid(MICROS_PER_DAY)))
-            }
-            _ => true,
-        };
-        if !are_here {
+        if !are_within(&column, &DAYS_IN_REACH) {
             let message =
                 "RANGE with a distance from an infinite date or one after 262000 is not supported";
             return Err(QueryError::NotSupported { message: message.to_owned() }.into());
         }
         Ok(given.clone())
+    }
+}
+
+/// An array of dates or timestamps that DataFusion takes apart, which writes those of other years otherwise than
+/// PostgreSQL.
+pub(crate) fn in_common_years() -> Arc<ScalarUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(InCommonYears { signature }))
+}
+
+/// The same array.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct InCommonYears {
+    signature: Signature,
+}
+
+/// The days of the years from 1 to 9999, since 1970.
+const COMMON_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+
+impl ScalarUDFImpl for InCommonYears {
+    fn name(&self) -> &str {
+        "in_common_years"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
+        match given {
+            [own] => Ok(own.clone()),
+            _ => internal_err!("in_common_years has one argument"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [given] = args.args.as_slice() else { return wrong_number() };
+        let column = given.to_array(args.number_rows)?;
+        for elements in column.as_list::<i32>().iter().flatten() {
+            if !are_within(&elements, &COMMON_DAYS) {
+                let message =
+                    "an array of dates before the year 1 or after 9999 is not supported here";
+                return Err(QueryError::NotSupported { message: message.to_owned() }.into());
+            }
+        }
+        Ok(given.clone())
+    }
+}
+
+/// Whether all dates or timestamps are on these days.
+fn are_within(column: &ArrayRef, days: &std::ops::RangeInclusive<i64>) -> bool {
+    match column.data_type() {
+        ArrowType::Date32 => {
+            let dates = column.as_primitive::<Date32Type>();
+            dates.iter().flatten().all(|date| days.contains(&date.into()))
+        }
+        ArrowType::Timestamp(TimeUnit::Microsecond, _) => {
+            let micros = column.as_primitive::<TimestampMicrosecondType>();
+            micros.iter().flatten().all(|micros| days.contains(&micros.div_euclid(MICROS_PER_DAY)))
+        }
+        _ => true,
     }
 }
 

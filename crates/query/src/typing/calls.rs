@@ -15,8 +15,9 @@ use super::{intervals, numerics};
 
 use crate::error::QueryError;
 use crate::functions::{
-    LOGARITHM, POSITIVE, bigint_as_numeric, endless_extract, moment_series, named, numeric_average,
-    numeric_deviation, octet_length, real_deviation, real_sum, round_to_even, text_function,
+    LOGARITHM, POSITIVE, bigint_as_numeric, endless_extract, in_common_years, moment_series, named,
+    numeric_average, numeric_deviation, octet_length, real_deviation, real_sum, round_to_even,
+    text_function,
 };
 use crate::interval::{of_arrow, parse_interval};
 use crate::numeric::is_numeric;
@@ -78,8 +79,16 @@ pub(super) fn series(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     Expr::Cast(Cast::new(Box::new(rows), integers))
 }
 
-/// `extract` of what may be infinite.
-pub(super) fn extract(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+/// `extract` of what may be infinite, and `array_to_string`, which writes the elements as DataFusion does.
+pub(super) fn of_moments(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    if call.func.name() == "array_to_string" {
+        if let Some(array) = call.args.first_mut()
+            && array.get_type(schema).is_ok_and(|own| is_array_of_moments(&own))
+        {
+            *array = super::call(in_common_years(), vec![std::mem::take(array)]);
+        }
+        return Ok(Expr::ScalarFunction(call));
+    }
     if let [part, of] = call.args.as_slice()
         && let Ok(of) = of.get_type(schema)
         && let Some(endless) = endless_extract(part, &of)?
@@ -87,6 +96,12 @@ pub(super) fn extract(mut call: ScalarFunction, schema: &DFSchema) -> Result<Exp
         call.func = endless;
     }
     Ok(Expr::ScalarFunction(call))
+}
+
+/// Whether a type is that of arrays of dates or timestamps.
+pub(super) fn is_array_of_moments(arrow: &ArrowType) -> bool {
+    let ArrowType::List(element) = arrow else { return false };
+    matches!(element.data_type(), ArrowType::Date32 | ArrowType::Timestamp(..))
 }
 
 /// Whether PostgreSQL's function gives an `integer`, or an array of them, where DataFusion's gives more.

@@ -10,12 +10,13 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::{DataType, EnumType};
 
+use super::calls::is_array_of_moments;
 use super::{call, intervals, numerics, read};
 use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
 use crate::functions::{
-    CHAR_OF, NAMES_OF, OID_OF, named, parse_function, read_interval, round_to_even, text_function,
-    type_name,
+    CHAR_OF, NAMES_OF, OID_OF, in_common_years, named, parse_function, read_interval,
+    round_to_even, text_function, type_name,
 };
 use crate::numeric;
 use crate::text::read_text;
@@ -128,6 +129,13 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             })
         }
         (false, false) => {
+            let cast = match is_array_of_moments(&from) && from != to {
+                true => Cast {
+                    expr: Box::new(call(in_common_years(), vec![*cast.expr])),
+                    field: cast.field,
+                },
+                false => cast,
+            };
             if depth(&from) > 1 && depth(&to) == 1 {
                 let message = "a cast of an array of arrays is not supported".to_owned();
                 return Err(QueryError::NotSupported { message }.into());
