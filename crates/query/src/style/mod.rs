@@ -1,5 +1,5 @@
 //! How a session wants values as text, and in which time zone it is: `datestyle`, `intervalstyle`, `bytea_output`,
-//! `extra_float_digits` and `timezone`.
+//! `extra_float_digits`, `timezone` and `client_encoding`.
 //!
 //! Invariants
 //! 1. What belongs to a session's statement runs inside [`scoped`], and so does every task that DataFusion spawns for
@@ -9,6 +9,7 @@
 
 mod constants;
 mod dates;
+mod encoding;
 mod floats;
 mod intervals;
 mod setting;
@@ -30,6 +31,7 @@ use crate::interval::MICROS_PER_DAY;
 use crate::timestamp::{is_infinite_timestamp, of_date};
 
 pub use constants::constant_of_session;
+pub use encoding::ClientEncoding;
 pub use setting::Unsuitable;
 pub use zone::Zone;
 
@@ -93,6 +95,8 @@ pub struct Style {
     pub float_digits: i8,
     /// `timezone`.
     pub zone: Zone,
+    /// `client_encoding`.
+    pub encoding: ClientEncoding,
 }
 
 impl Default for Style {
@@ -104,6 +108,7 @@ impl Default for Style {
             escapes_bytes: false,
             float_digits: 1,
             zone: Zone::utc(),
+            encoding: ClientEncoding::Utf8,
         }
     }
 }
@@ -125,6 +130,12 @@ pub fn current() -> Arc<Style> {
 #[must_use]
 pub fn is_in_utc() -> bool {
     STYLE.try_with(|style| style.borrow().zone.is_utc()).unwrap_or(true)
+}
+
+/// How the client of whoever runs here has its text.
+#[must_use]
+pub fn client_encoding() -> ClientEncoding {
+    STYLE.try_with(|style| style.borrow().encoding).unwrap_or_default()
 }
 
 /// Runs what belongs to a session.

@@ -1,10 +1,16 @@
 //! The settings that a style is made of, by their names.
 
-use super::{DateOrder, DateStyle, IntervalStyle, Style, Zone};
+use super::{ClientEncoding, DateOrder, DateStyle, IntervalStyle, Style, Zone};
 
 /// The names, in lower case.
-const NAMES: [&str; 5] =
-    ["bytea_output", "datestyle", "extra_float_digits", "intervalstyle", "timezone"];
+const NAMES: [&str; 6] = [
+    "bytea_output",
+    "client_encoding",
+    "datestyle",
+    "extra_float_digits",
+    "intervalstyle",
+    "timezone",
+];
 
 /// Seconds of the largest offset that has a zone.
 const OFFSET_SECONDS_MAX: f64 = 93_599.0;
@@ -32,6 +38,7 @@ impl Style {
     pub fn setting(&self, name: &str) -> Option<String> {
         Some(match name {
             "bytea_output" => if self.escapes_bytes { "escape" } else { "hex" }.to_owned(),
+            "client_encoding" => self.encoding.name().to_owned(),
             "datestyle" => {
                 let style = match self.dates {
                     DateStyle::Iso => "ISO",
@@ -72,6 +79,12 @@ impl Style {
                 "escape" => style.escapes_bytes = true,
                 _ => return Err(Unsuitable::Choices("escape, hex")),
             },
+            "client_encoding" => {
+                let known = ClientEncoding::named(value);
+                style.encoding = known.ok_or(Unsuitable::Choices(
+                    "UTF8, SQL_ASCII, and those of one byte: LATIN1, WIN1252, KOI8R and others",
+                ))?;
+            }
             "datestyle" => style.read_dates(&lower, default)?,
             "extra_float_digits" => {
                 let number: i64 =

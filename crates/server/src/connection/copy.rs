@@ -25,6 +25,7 @@ use crate::schemas;
 use crate::sql::{CopyFormat, CopyPlan, OutputColumn};
 use crate::values::{self, Wire};
 use fields::Fields;
+use onrush_query::style::{ClientEncoding, client_encoding};
 
 /// Rows committed at a time.
 const BATCH_ROWS: usize = 1000;
@@ -84,7 +85,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             match frame.kind {
                 b'd' => {
-                    incoming.decoder.push(&frame.body);
+                    match &incoming.decoder {
+                        Decoder::Lines(_) if client_encoding().is_other() => {
+                            let decoded =
+                                client_encoding().decode(&frame.body).map_err(SqlError::from)?;
+                            incoming.decoder.push(decoded.as_bytes());
+                        }
+                        _ => incoming.decoder.push(&frame.body),
+                    }
                     self.take_rows(incoming, false)?;
                     self.backend.patience.check()?;
                     tokio::task::consume_budget().await;
@@ -171,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let CopyFormat::Lines(format) = format
             && format.has_header
         {
-            encode::header(&columns, format, &mut self.wire.output);
+            encode::header(&columns, format, &mut self.wire.output)?;
         }
         let mut count = 0;
         loop {
@@ -225,11 +233,13 @@ fn read_row<'f>(
     let first = rows.len();
     rows.resize(first + columns.len(), Value::Default);
     let is_binary = plan.format == CopyFormat::Binary;
+    // Lines are decoded as they come.
+    let encoding = if is_binary { client_encoding() } else { ClientEncoding::Utf8 };
     for (field, column) in fields.zip(&plan.columns) {
         rows[first + column] = match field {
             None => Value::Null,
             Some(bytes) => {
-                let wire = Wire { bytes, is_binary, oid: 0 };
+                let wire = Wire { bytes, is_binary, oid: 0, encoding };
                 values::decode(wire, columns[*column].data_type)?
             }
         };
@@ -249,18 +259,20 @@ fn put_row(
     (is_first, row): (bool, &Row),
     output: &mut BytesMut,
 ) -> Result<()> {
-    match format {
-        CopyFormat::Lines(format) => {
-            encode::row(columns, format, row, output);
-            Ok(())
-        }
+    let start = output.len();
+    let put = match format {
+        CopyFormat::Lines(format) => encode::row(columns, format, row, output),
         CopyFormat::Binary => message(output, |output| {
             if is_first {
                 binary::header(output);
             }
             binary::row(columns, row, output)
         }),
+    };
+    if put.is_err() {
+        output.truncate(start);
     }
+    put
 }
 
 /// One message of the copy's data.

@@ -15,13 +15,13 @@ use super::message::{self, Bind, Execute, Named, Parse};
 use super::portal::{Portal, State};
 use super::run::Manner;
 use super::{Connection, Stop};
-use crate::clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::Backend;
 use crate::execute::plan::{CursorPlan, Plan, RowsPlan, SessionPlan, WritePlan};
 use crate::session_objects::{SessionObjects, ShownStatement};
 use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed, PreparePlan};
 use crate::values::Formats;
+use crate::{catalog, clients};
 
 /// Most prepared statements of one client.
 const STATEMENTS_MAX: usize = 10_000;
@@ -201,6 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         text: (Arc<str>, usize),
         mut parameters: Parameters,
     ) -> Result<Prepared> {
+        parameters.find_enums(|oid| catalog::enum_with(&self.backend.seen, oid));
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => SessionPlan::Nothing("").into(),
@@ -223,7 +224,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         let columns = self.columns(&statement).map_or(0, |columns| columns.len());
         let (values, oids) = (bind.values, Arc::clone(&statement.oids));
-        let bound = Bound { message: body.clone(), values, formats: bind.formats, oids };
+        let encoding = self.backend.settings.style.encoding;
+        let bound = Bound { message: body.clone(), values, formats: bind.formats, oids, encoding };
         let formats = message::for_each(bind.result_formats, columns)?;
         let portal = Portal { statement, bound, formats, state: State::New };
         if !bind.portal.is_empty() || body.len() > BIND_BYTES_UNASKED {
@@ -257,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             },
         };
         match columns {
-            Some(columns) => self.row_description(&columns, &formats),
+            Some(columns) => self.row_description(&columns, &formats)?,
             None => self.wire.put(&NoData::new()),
         }
         Ok(())

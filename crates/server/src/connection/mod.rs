@@ -15,6 +15,7 @@
 mod copy;
 mod cursor;
 mod door;
+mod encoding;
 mod extended;
 mod idle;
 mod known;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
-use onrush_query::style;
+use onrush_query::style::{self, client_encoding};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
@@ -299,6 +300,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// client that sends many INSERTs at once has them all run here.
     fn handle_input(&mut self) -> std::result::Result<Next, Stop> {
         while self.wire.output.len() <= OUTPUT_BYTES {
+            // The client's encoding is part of it.
+            style::set_current(&self.backend.settings.style);
             let Some(frame) = self.wire.next_frame()? else { return Ok(Next::WaitForInput) };
             if let Some(frame) = self.handle_at_once(frame)? {
                 return Ok(Next::Handle(frame));
@@ -309,7 +312,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Handles a message that nothing is waited for, and gives back one that may have to wait.
     fn handle_at_once(&mut self, frame: Frame) -> std::result::Result<Option<Frame>, Stop> {
-        style::set_current(&self.backend.settings.style);
         let outcome = match frame.kind {
             kind if self.skips_to_sync && !matches!(kind, b'S' | b'X') => Ok(()),
             // What is left of a COPY that has failed.
@@ -476,7 +478,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.run(&mut statement, &Bound::default(), &manner).await.map(drop)
     }
 
-    fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
+    fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats) -> Result<()> {
+        for column in columns {
+            client_encoding().encode(&column.name)?;
+        }
         let field = |(index, column): (usize, &OutputColumn)| {
             FieldDescription::new(
                 column.name.clone(),
@@ -490,6 +495,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         let fields = columns.iter().enumerate().map(field).collect();
         self.wire.put(&RowDescription::new(fields));
+        Ok(())
     }
 
     /// Sends rows, at most so many. False if there are none left.
@@ -525,8 +531,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Writes one row as a message, straight into the output.
+/// Writes one row as a message, straight into the output; nothing of one that cannot be sent.
 fn data_row(
+    row: &Row,
+    columns: &[OutputColumn],
+    formats: &Formats,
+    output: &mut BytesMut,
+) -> Result<()> {
+    let start = output.len();
+    let put = put_data_row(row, columns, formats, output);
+    if put.is_err() {
+        output.truncate(start);
+    }
+    put
+}
+
+fn put_data_row(
     row: &Row,
     columns: &[OutputColumn],
     formats: &Formats,
@@ -549,6 +569,7 @@ fn data_row(
             values::binary(value, column.column_type, output)?;
         } else {
             values::write_text_of(value, column.column_type, output)?;
+            values::as_of_client(output, at + 4)?;
         }
         let length = i32::try_from(output.len() - at - 4).map_err(|_| too_long())?;
         output[at..at + 4].copy_from_slice(&length.to_be_bytes());

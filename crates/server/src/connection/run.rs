@@ -91,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Answer::Fetch(fetch) => {
                 let columns = self.cursors.columns(&fetch.name).filter(|_| !fetch.is_move);
                 if let (true, Some(columns)) = (manner.is_simple, columns) {
-                    self.row_description(&columns, manner.formats);
+                    self.row_description(&columns, manner.formats)?;
                 }
                 self.fetch(&fetch, manner.formats).await?;
             }
@@ -102,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             Answer::Rows(rows) => {
                 if manner.is_simple {
-                    self.row_description(rows.columns(), manner.formats);
+                    self.row_description(rows.columns(), manner.formats)?;
                 }
                 return self.go_on(rows, manner.formats, manner.rows_max).await;
             }

@@ -12,9 +12,10 @@ use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::Message;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::Stop;
 use super::memory::{Part, Share};
+use super::{Stop, encoding};
 use crate::error::{Result, SqlError, state};
+use onrush_query::style::client_encoding;
 
 /// Bytes of a message's kind and length.
 const HEADER_BYTES: usize = 5;
@@ -127,7 +128,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.long_bytes = 0;
         let kind = message.get_u8();
         message.advance(4);
-        Ok(Some(Frame { kind, body: message.freeze(), refused: None }))
+        Ok(Some(match encoding::decoded(kind, message.freeze(), client_encoding()) {
+            Ok(body) => Frame { kind, body, refused: None },
+            Err(why) => Frame { kind, body: Bytes::new(), refused: Some(why) },
+        }))
     }
 
     /// The refused message, once all of it has gone by.
@@ -204,7 +208,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Appends a message to the output.
     pub(super) fn put(&mut self, message: &impl Message) {
-        if let Err(error) = message.encode(&mut self.output) {
+        let start = self.output.len();
+        let written = message.encode(&mut self.output);
+        encoding::encode(&mut self.output, start, client_encoding());
+        if let Err(error) = written {
             // Only what is longer than a message may be gets here.
             tracing::error!(%error, "a message could not be written");
         }

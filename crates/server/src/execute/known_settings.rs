@@ -9,6 +9,8 @@ pub(super) const FIXED: &[(&str, &str)] = &[
     ("in_hot_standby", "off"),
     // JDBC asks for it before it looks for foreign keys.
     ("max_index_keys", "32"),
+    // Drivers ask for it before they try PREPARE TRANSACTION, which there is none of.
+    ("max_prepared_transactions", "0"),
     ("server_encoding", "UTF8"),
     ("server_version", "15.0"),
     ("server_version_num", "150000"),
@@ -28,7 +30,6 @@ pub(super) const NOTED: &[(&str, &str)] = &[
 /// first. Any other would change answers, and is refused.
 pub(super) const CHOICES: &[(&str, &[(&str, &str)])] = &[
     ("backslash_quote", &[("safe_encoding", "safe_encoding")]),
-    ("client_encoding", &[("utf8", "UTF8"), ("unicode", "UTF8")]),
     (
         "client_min_messages",
         &[
@@ -49,6 +50,11 @@ pub(super) const CHOICES: &[(&str, &[(&str, &str)])] = &[
     // What dumps name is what there is here in its place.
     ("default_table_access_method", &[("heap", "heap"), ("onrush", "heap")]),
     ("default_tablespace", &[("", "")]),
+    // Only what a serializable transaction waits for hangs on it.
+    (
+        "default_transaction_deferrable",
+        &[("off", "off"), ("on", "on"), ("false", "off"), ("true", "on")],
+    ),
     ("default_toast_compression", &[("pglz", "pglz"), ("lz4", "lz4")]),
     // Where a query runs changes nothing of its answer.
     (

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use onrush::{DataType, Table, Uuid, Value};
 use onrush_query::ColumnType;
 use onrush_query::clock::{now_micros, statement_micros};
-use onrush_query::style::now_as;
+use onrush_query::style::{ClientEncoding, now_as};
 use sqlparser::ast::{self, CastKind, Expr, UnaryOperator, Visit, Visitor};
 
 use super::functions::{self, Function};
@@ -36,6 +36,8 @@ pub(crate) struct Parameters {
     /// What the client declared; 0 where it left the type open.
     oids: Vec<u32>,
     is_allowed: bool,
+    /// Enumerated types that the client declared, and arrays of them, by their numbers.
+    enums: Vec<(u32, ColumnType)>,
     /// The domains that the statement casts to.
     domains: Vec<Table>,
     /// The types of users that the columns of a table which it makes are cast to.
@@ -45,7 +47,25 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// For a statement that is prepared, with what the client declared.
     pub(crate) fn declared(oids: Vec<u32>) -> Parameters {
-        Parameters { oids, is_allowed: true, domains: Vec::new(), column_types: Vec::new() }
+        Parameters {
+            oids,
+            is_allowed: true,
+            enums: Vec::new(),
+            domains: Vec::new(),
+            column_types: Vec::new(),
+        }
+    }
+
+    /// Finds what the numbers mean that the client declared and that are of types of users.
+    pub(crate) fn find_enums(&mut self, find: impl Fn(u32) -> Option<ColumnType>) {
+        let own =
+            self.oids.iter().filter(|oid| **oid != 0 && values::column_type_of(**oid).is_none());
+        self.enums = own.filter_map(|oid| Some((*oid, find(*oid)?))).collect();
+    }
+
+    fn type_of(&self, oid: u32) -> Option<ColumnType> {
+        let of_enum = || self.enums.iter().find(|(own, _)| *own == oid);
+        values::column_type_of(oid).or_else(|| of_enum().map(|(_, own)| *own))
     }
 
     /// For a statement without parameters.
@@ -76,7 +96,7 @@ impl Parameters {
     /// The type that the client declared for a parameter.
     pub(super) fn declared_type(&self, parameter: &ast::Value) -> Option<ColumnType> {
         let ast::Value::Placeholder(name) = parameter else { return None };
-        values::column_type_of(*self.oids.get(index_of(name)?)?)
+        self.type_of(*self.oids.get(index_of(name)?)?)
     }
 
     fn note(&mut self, name: &str, data_type: DataType) -> Result<usize> {
@@ -116,7 +136,7 @@ impl Parameters {
 
     /// The types as far as they are known.
     pub(super) fn column_types(&self) -> Vec<Option<ColumnType>> {
-        self.oids.iter().map(|oid| values::column_type_of(*oid)).collect()
+        self.oids.iter().map(|oid| self.type_of(*oid)).collect()
     }
 
     /// The type of each parameter.
@@ -159,13 +179,14 @@ pub(crate) struct Bound {
     pub(crate) values: Vec<Option<Range<usize>>>,
     pub(crate) formats: Formats,
     pub(crate) oids: Arc<[u32]>,
+    /// Of texts among the values.
+    pub(crate) encoding: ClientEncoding,
 }
 
 impl Bound {
     /// Of a statement without parameters.
     pub(crate) fn none() -> Bound {
-        let (values, formats) = (Vec::new(), Formats::default());
-        Bound { message: Bytes::new(), values, formats, oids: Arc::default() }
+        Bound::default()
     }
 
     pub(crate) fn value(&self, index: usize, target: DataType) -> Result<Value<'_>> {
@@ -179,6 +200,7 @@ impl Bound {
             bytes: &self.message[range.clone()],
             is_binary: self.formats.is_binary(index),
             oid: self.oids.get(index).copied().unwrap_or(0),
+            encoding: self.encoding,
         })
     }
 }

@@ -108,6 +108,12 @@ impl ExecutePlan {
             }
         }
         let (message, formats, oids) = (Bytes::from(text), Formats::TEXT, Arc::clone(oids));
-        Ok(Bound { message, values, formats, oids })
+        Ok(Bound {
+            message,
+            values,
+            formats,
+            oids,
+            encoding: onrush_query::style::ClientEncoding::Utf8,
+        })
     }
 }

@@ -6,6 +6,8 @@ use onrush_query::style::by_default;
 use onrush_query::{read_array, write_array};
 use postgres_types::{Kind, Type};
 
+use onrush_query::style::ClientEncoding;
+
 use super::decode::binary as from_binary;
 use super::{binary, oid_of, read, written_plainly};
 use crate::error::{Result, SqlError, state};
@@ -85,7 +87,7 @@ pub(super) fn read_elements(written: &str, element: DataType) -> Result<String> 
 
 /// The text of an array in binary form. `declared` is the type of the elements that the client has
 /// told before; the array says it again.
-pub(super) fn decode(bytes: &[u8], declared: &Type) -> Result<String> {
+pub(super) fn decode(bytes: &[u8], declared: &Type, encoding: ClientEncoding) -> Result<String> {
     let mut rest = Rest(bytes);
     let dimensions = rest.number()?;
     let (_has_null, element) = (rest.number()?, rest.number()?);
@@ -111,7 +113,7 @@ pub(super) fn decode(bytes: &[u8], declared: &Type) -> Result<String> {
             elements.push(None);
             continue;
         };
-        let value = from_binary(rest.take(length)?, declared.oid())?;
+        let value = from_binary(rest.take(length)?, declared.oid(), encoding)?;
         elements.push(Some(written_plainly(&value)));
     }
     if !rest.0.is_empty() {
@@ -145,6 +147,8 @@ fn malformed() -> SqlError {
 mod tests {
     use super::*;
 
+    const UTF8: ClientEncoding = ClientEncoding::Utf8;
+
     #[test]
     fn an_array_comes_back_from_its_binary_form() {
         let cases = [
@@ -158,7 +162,7 @@ mod tests {
         for (element, written) in cases {
             let mut out = BytesMut::new();
             encode(written, element, &mut out).expect("encoded");
-            let again = decode(&out, &super::super::type_of(element)).expect("decoded");
+            let again = decode(&out, &super::super::type_of(element), UTF8).expect("decoded");
             assert_eq!(again, written);
         }
     }
@@ -168,10 +172,10 @@ mod tests {
         let mut out = BytesMut::new();
         encode("{1,2,3}", DataType::Int32, &mut out).expect("encoded");
         for length in 0..out.len() {
-            assert!(decode(&out[..length], &Type::INT4).is_err(), "{length} bytes");
+            assert!(decode(&out[..length], &Type::INT4, UTF8).is_err(), "{length} bytes");
         }
-        assert!(decode(&out, &Type::INT8).is_err());
+        assert!(decode(&out, &Type::INT8, UTF8).is_err());
         out.put_u8(0);
-        assert!(decode(&out, &Type::INT4).is_err());
+        assert!(decode(&out, &Type::INT4, UTF8).is_err());
     }
 }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use onrush::{DataType, Decimal, Interval, TimeTz, Uuid, Value};
+use onrush_query::style::ClientEncoding;
 use onrush_types::calendar::{is_date, is_infinite_date, is_infinite_timestamp, is_timestamp};
 use postgres_types::{FromSql, Kind, Type};
 
@@ -26,23 +27,31 @@ pub(crate) struct Wire<'b> {
     pub(crate) is_binary: bool,
     /// 0 where the client leaves the type to the server.
     pub(crate) oid: u32,
+    pub(crate) encoding: ClientEncoding,
 }
 
 /// The parameter as a value for a column of type `target`. Text and bytes are borrowed.
 pub(crate) fn decode(wire: Wire<'_>, target: DataType) -> Result<Value<'_>> {
     if !wire.is_binary {
-        return super::read(target, utf8(wire.bytes)?);
+        return read_text(wire, target);
     }
     let oid = if wire.oid == 0 { super::oid_of(target) } else { wire.oid };
     // Labels are written alike in both formats.
-    if matches!(target, DataType::Enum(_)) && Type::from_oid(oid).is_none() {
-        return super::read(target, utf8(wire.bytes)?);
+    if (matches!(target, DataType::Enum(_)) || target.is_text()) && Type::from_oid(oid).is_none() {
+        return read_text(wire, target);
     }
-    coerce(binary(wire.bytes, oid)?, target)
+    coerce(binary(wire.bytes, oid, wire.encoding)?, target)
+}
+
+fn read_text(wire: Wire<'_>, target: DataType) -> Result<Value<'_>> {
+    match wire.encoding.decode(wire.bytes)? {
+        Cow::Borrowed(text) => super::read(target, text),
+        Cow::Owned(text) => Ok(super::read(target, &text)?.into_owned()),
+    }
 }
 
 /// A value in the binary form of a type.
-pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
+pub(super) fn binary(bytes: &[u8], oid: u32, encoding: ClientEncoding) -> Result<Value<'_>> {
     let Some(declared) = Type::from_oid(oid) else { return Err(unknown_type(oid)) };
     Ok(match declared {
         Type::BOOL => Value::Boolean(bytes != [0]),
@@ -57,10 +66,10 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
             None => Value::Numeric(numeric::read_binary(bytes)?),
         },
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::UNKNOWN | Type::NAME | Type::JSON => {
-            Value::Text(Cow::Borrowed(utf8(bytes)?))
+            Value::Text(encoding.decode(bytes)?)
         }
         Type::JSONB => match bytes.split_first() {
-            Some((&JSONB_VERSION, text)) => Value::Text(Cow::Borrowed(utf8(text)?)),
+            Some((&JSONB_VERSION, text)) => Value::Text(encoding.decode(text)?),
             _ => {
                 let message = "a jsonb parameter is of a version that is not known";
                 return Err(SqlError::new(state::INVALID_BINARY, message));
@@ -97,7 +106,7 @@ pub(super) fn binary(bytes: &[u8], oid: u32) -> Result<Value<'_>> {
             })
         }
         other => match other.kind() {
-            Kind::Array(element) => Value::from(array::decode(bytes, element)?),
+            Kind::Array(element) => Value::from(array::decode(bytes, element, encoding)?),
             _ => return Err(unknown_type(oid)),
         },
     })
@@ -136,12 +145,6 @@ fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     })
 }
 
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        SqlError::new(state::NOT_IN_REPERTOIRE, format!("text that is not UTF-8: {error}"))
-    })
-}
-
 fn no_such_timestamp() -> SqlError {
     SqlError::new(state::INVALID_DATETIME, "a date or timestamp is out of range")
         .with_hint("Dates lie in the years 4714 BC to 5874897, timestamps in those to 294246.")
@@ -172,7 +175,7 @@ mod tests {
             } else {
                 super::super::write_text(&value, &mut out).expect("written");
             }
-            let wire = Wire { bytes: &out, is_binary, oid: 0 };
+            let wire = Wire { bytes: &out, is_binary, oid: 0, encoding: ClientEncoding::Utf8 };
             assert_eq!(decode(wire, data_type).expect("decoded"), value, "binary: {is_binary}");
         }
     }
@@ -212,7 +215,8 @@ mod tests {
         fn no_bytes_are_more_than_an_error(bytes in any::<Vec<u8>>(), oid in 0u32..4000) {
             for target in [DataType::Int32, DataType::Text, DataType::TimestampTz] {
                 for is_binary in [false, true] {
-                    let _ = decode(Wire { bytes: &bytes, is_binary, oid }, target);
+                    let encoding = ClientEncoding::Utf8;
+                    let _ = decode(Wire { bytes: &bytes, is_binary, oid, encoding }, target);
                 }
             }
         }

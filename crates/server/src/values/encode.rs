@@ -3,12 +3,29 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
+use onrush_query::style::client_encoding;
 use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 use postgres_types::{ToSql, Type};
 
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
 use super::{array, numeric};
 use crate::error::{Result, SqlError, state};
+
+/// Writes the text that begins at `start` of the output in the client's encoding.
+///
+/// # Errors
+/// A character that the encoding has not (`22P05`).
+pub(crate) fn as_of_client(output: &mut BytesMut, start: usize) -> Result<()> {
+    let encoding = client_encoding();
+    if !encoding.is_other() || output[start..].is_ascii() {
+        return Ok(());
+    }
+    let text = output.split_off(start);
+    let text = std::str::from_utf8(&text)
+        .map_err(|_| SqlError::new(state::INTERNAL, "a value was written as no text"))?;
+    output.put_slice(&encoding.encode(text)?);
+    Ok(())
+}
 
 /// Appends the value in the binary form of its own type, or of the system's catalogue. NULL has none.
 pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut BytesMut) -> Result<()> {
@@ -40,7 +57,7 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
             if column_type == ColumnType::Stored(DataType::Jsonb) {
                 out.put_u8(JSONB_VERSION);
             }
-            out.put_slice(text.as_bytes());
+            out.put_slice(&client_encoding().encode(text)?);
         }
         Value::Bytes(bytes) => out.put_slice(bytes),
         Value::Uuid(value) => out.put_slice(value.as_bytes()),

@@ -4,7 +4,7 @@
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 
-use super::decode::{Wire, binary, decode, utf8};
+use super::decode::{Wire, binary, decode};
 use super::{coerce, column_type_of, numeric, oid_of, read};
 use crate::error::Result;
 
@@ -57,12 +57,14 @@ pub(crate) fn decode_key(wire: Wire<'_>, target: DataType) -> Result<Option<Valu
         return Ok(Some(decode(wire, target)?));
     }
     if wire.is_binary {
-        return key(binary(wire.bytes, oid)?, target);
+        return key(binary(wire.bytes, oid, wire.encoding)?, target);
     }
-    let written = utf8(wire.bytes)?;
+    let written = wire.encoding.decode(wire.bytes)?;
     match column_type_of(oid) {
-        Some(ColumnType::Stored(declared)) if oid != own => key(read(declared, written)?, target),
-        _ => constant_key(written, target),
+        Some(ColumnType::Stored(declared)) if oid != own => {
+            Ok(key(read(declared, &written)?, target)?.map(Value::into_owned))
+        }
+        _ => Ok(constant_key(&written, target)?.map(Value::into_owned)),
     }
 }
 

@@ -14,7 +14,7 @@ use onrush_query::style::by_default;
 use postgres_types::{Kind, Type};
 
 pub(crate) use decode::{Wire, decode};
-pub(crate) use encode::binary;
+pub(crate) use encode::{as_of_client, binary};
 pub(crate) use formats::Formats;
 pub(crate) use key::{constant_key, decode_key, key};
 pub(crate) use onrush_query::{write_text, write_text_of, written_plainly};

@@ -3,6 +3,7 @@
 
 use crate::common::{World, code, failure, query, read_message};
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio_postgres::types::Type;
 
 async fn with_rows(world: &World) -> tokio_postgres::Client {
@@ -170,7 +171,73 @@ async fn utf8_has_many_names() {
     }
     let client = world.client().await;
     query(&client, "SET client_encoding TO 'utf-8'; SET NAMES 'UTF-8'").await;
-    assert_eq!(failure(&client, "SET client_encoding TO 'latin1'").await, "22023");
+    assert_eq!(failure(&client, "SET client_encoding TO 'EUC_JP'").await, "22023");
+}
+
+/// A message of the client: its kind, its length, its body.
+fn framed(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+}
+
+/// The answers to what is sent, up to the one that says that the client may go on.
+async fn answers(socket: &mut TcpStream, sent: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    socket.write_all(sent).await.unwrap();
+    let mut answers = Vec::new();
+    loop {
+        let (kind, body) = read_message(socket).await.unwrap();
+        if kind == b'Z' {
+            return answers;
+        }
+        answers.push((kind, body));
+    }
+}
+
+/// Bodies of the answers of a kind, one behind the other.
+fn bodies(answers: &[(u8, Vec<u8>)], kind: u8) -> Vec<u8> {
+    answers.iter().filter(|answer| answer.0 == kind).flat_map(|answer| answer.1.clone()).collect()
+}
+
+/// In LATIN1 `0xe4` is an a with two dots, and there is no sign of the euro.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_comes_and_goes_in_the_encoding_of_the_client() {
+    let world = World::new();
+    let mut socket = world.socket().await;
+    let body = b"\0\x03\0\0user\0test\0client_encoding\0latin-1\0\0";
+    let welcome = [&(body.len() as u32 + 4).to_be_bytes()[..], body].concat();
+    let told = bodies(&answers(&mut socket, &welcome).await, b'S');
+    assert!(told.windows(23).any(|part| part == b"client_encoding\0LATIN1\0"));
+
+    // In a simple query, as a name, a value and a part of an error.
+    let got =
+        answers(&mut socket, &framed(b'Q', b"SELECT '\xe4\xdf' AS \xe4, length('\xe4')\0")).await;
+    assert!(bodies(&got, b'T').windows(2).any(|part| part == b"\xe4\0"));
+    assert_eq!(bodies(&got, b'D'), b"\0\x02\0\0\0\x02\xe4\xdf\0\0\0\x011");
+    let got = answers(&mut socket, &framed(b'Q', b"SELECT \"\xe4\"\0")).await;
+    assert!(bodies(&got, b'E').windows(3).any(|part| part == b"\"\xe4\""));
+
+    // A parameter in text, its answer in binary.
+    let extended = [
+        framed(b'P', b"\0SELECT $1::text || '\xdf'\0\0\0"),
+        framed(b'B', b"\0\0\0\0\0\x01\0\0\0\x01\xe4\0\x01\0\x01"),
+        framed(b'E', b"\0\0\0\0\0"),
+        framed(b'S', b""),
+    ];
+    let got = answers(&mut socket, &extended.concat()).await;
+    assert_eq!(bodies(&got, b'D'), b"\0\x01\0\0\0\x02\xe4\xdf");
+
+    // COPY both ways.
+    let create = b"CREATE TABLE words (word text PRIMARY KEY); COPY words FROM STDIN\0";
+    socket.write_all(&framed(b'Q', create)).await.unwrap();
+    let rows = [framed(b'd', b"\xe4\n"), framed(b'c', b"")].concat();
+    answers(&mut socket, &rows).await;
+    let got = answers(&mut socket, &framed(b'Q', b"COPY words TO STDOUT\0")).await;
+    assert_eq!(bodies(&got, b'd'), b"\xe4\n");
+
+    // What the encoding has not is an error, and no other character.
+    let got = answers(&mut socket, &framed(b'Q', b"SELECT chr(8364)\0")).await;
+    assert!(bodies(&got, b'E').windows(7).any(|part| part == b"C22P05\0"));
+    let client = world.client().await;
+    assert_eq!(query(&client, "SELECT word, length(word) FROM words").await, ["\u{e4}|1"]);
 }
 
 /// As asyncpg does when a connection goes back to its pool.

@@ -3,17 +3,27 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
 
+use crate::error::Result;
 use crate::sql::{LineFormat, OutputColumn};
 use crate::values;
 
 /// The line that names the columns.
-pub(super) fn header(columns: &[OutputColumn], format: &LineFormat, output: &mut BytesMut) {
+pub(super) fn header(
+    columns: &[OutputColumn],
+    format: &LineFormat,
+    output: &mut BytesMut,
+) -> Result<()> {
     let names = columns.iter().map(|column| Some(column.name.as_bytes().to_vec()));
-    line(format, names, output);
+    line(format, names, output)
 }
 
 /// One row, as a message of its own.
-pub(super) fn row(columns: &[OutputColumn], format: &LineFormat, row: &Row, output: &mut BytesMut) {
+pub(super) fn row(
+    columns: &[OutputColumn],
+    format: &LineFormat,
+    row: &Row,
+    output: &mut BytesMut,
+) -> Result<()> {
     let field = |column: &OutputColumn| match &row[column.source] {
         Value::Null | Value::Default => None,
         value => {
@@ -23,13 +33,21 @@ pub(super) fn row(columns: &[OutputColumn], format: &LineFormat, row: &Row, outp
             Some(text.to_vec())
         }
     };
-    line(format, columns.iter().map(field), output);
+    line(format, columns.iter().map(field), output)
 }
 
-fn line(format: &LineFormat, fields: impl Iterator<Item = Option<Vec<u8>>>, output: &mut BytesMut) {
+fn line(
+    format: &LineFormat,
+    fields: impl Iterator<Item = Option<Vec<u8>>>,
+    output: &mut BytesMut,
+) -> Result<()> {
+    let mut encoded = Ok(());
     super::message(output, |output| {
+        let start = output.len();
         line_bytes(format, fields, output);
+        encoded = values::as_of_client(output, start);
     });
+    encoded
 }
 
 fn line_bytes(
