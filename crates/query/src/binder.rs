@@ -6,7 +6,8 @@
 //! grouped by.
 //!
 //! - `scope.rs`: what a name means at a place. `from.rs`: relations and joins. `expression.rs`, `calls.rs`:
-//!   expressions and functions. `types.rs`: their types, as far as the statement tells them. `clauses.rs`: ORDER BY,
+//!   expressions and functions. `types.rs`: their types, as far as the statement tells them. `signatures.rs`: what
+//!   functions take. `clauses.rs`: ORDER BY,
 //!   GROUP BY, DISTINCT, LIMIT.
 //!
 //! Columns of a relation may not be told (a function's with several): then every name may be one of them.
@@ -22,7 +23,7 @@ use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use crate::resolved::ResolvedNames;
-use crate::syntax::{MergedColumns, folded, name_of};
+use crate::syntax::{MergedColumns, TypedConstants, folded, name_of};
 use crate::types::ColumnType;
 use clauses::Items;
 use expression::Place;
@@ -36,6 +37,7 @@ mod expression;
 mod from;
 mod recursion;
 mod scope;
+mod signatures;
 mod types;
 
 /// The columns of a query: names and types; none where they are not told.
@@ -55,7 +57,7 @@ pub(crate) fn bind(
 ) -> Result<Bound> {
     let mut binder = Binder::new(engine, relations, declared);
     binder.query(query, None)?;
-    Ok(Bound { suspect: binder.suspect, merged: binder.merged })
+    Ok(Bound { suspect: binder.suspect, merged: binder.merged, constants: binder.constants })
 }
 
 /// What [`bind`] has found.
@@ -64,6 +66,8 @@ pub(crate) struct Bound {
     pub(crate) suspect: Option<QueryError>,
     /// Columns that are to be written as columns of their sides.
     pub(crate) merged: MergedColumns,
+    /// Constants that are to be written with the types that functions take.
+    pub(crate) constants: TypedConstants,
 }
 
 /// What the names of a query mean; as [`bind`].
@@ -95,6 +99,8 @@ struct Binder<'b> {
     suspect: Option<QueryError>,
     /// Merged columns that are to be written as columns of their sides.
     merged: MergedColumns,
+    /// Constants that are to be written with the types that functions take.
+    constants: TypedConstants,
     /// What names mean, where somebody wants to know.
     resolved: Option<ResolvedNames>,
 }
@@ -115,6 +121,7 @@ impl<'b> Binder<'b> {
             is_second: false,
             suspect: None,
             merged: MergedColumns::default(),
+            constants: TypedConstants::default(),
             resolved: None,
         }
     }

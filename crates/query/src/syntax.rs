@@ -22,6 +22,9 @@ use crate::relation::Relations;
 use crate::types::ColumnType;
 pub(crate) use calls::{is_aggregate as is_other_aggregate, is_other as is_other_function};
 use compared::InSight;
+pub(crate) use constants::TypedConstants;
+pub(crate) use labels::all_names;
+use labels::labels;
 pub(crate) use merged::{MergedColumns, Sides};
 pub(crate) use sets::array_of;
 pub(crate) use timestamps::range_of;
@@ -30,8 +33,10 @@ use whole_rows::Sources;
 mod arrays;
 mod calls;
 mod compared;
+mod constants;
 mod domains;
 mod frames;
+mod labels;
 mod merged;
 mod numbers;
 mod ordinality;
@@ -84,8 +89,9 @@ pub(crate) fn prepare(
     variadic::expand(query)?;
     ordinality::number_rows(query);
     timestamps::place_parts(query);
-    let Bound { suspect, merged } = binder::bind(engine, query, relations, declared)?;
+    let Bound { suspect, merged, constants } = binder::bind(engine, query, relations, declared)?;
     merged.write(query);
+    constants.write(query);
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
     if let SetExpr::Select(select) = &mut *query.body {
@@ -97,35 +103,6 @@ pub(crate) fn prepare(
     match writer.refused {
         Some(message) => Err(QueryError::NotSupported { message }),
         None => Ok(Prepared { labels, suspect }),
-    }
-}
-
-/// What the columns of a query are called; none where the statement alone does not tell it.
-pub(crate) fn all_names(query: &Query) -> Option<Vec<String>> {
-    let name = |label: Label| match label {
-        Label::Name(name) => Some(name),
-        Label::Wildcard => None,
-    };
-    labels(&query.body).into_iter().map(name).collect()
-}
-
-/// What the columns of a query are called.
-fn labels(body: &SetExpr) -> Vec<Label> {
-    match body {
-        SetExpr::Select(select) => select.projection.iter().map(label).collect(),
-        SetExpr::Query(query) => labels(&query.body),
-        SetExpr::SetOperation { left, .. } => labels(left),
-        _ => vec![Label::Wildcard],
-    }
-}
-
-fn label(item: &SelectItem) -> Label {
-    match item {
-        SelectItem::UnnamedExpr(expression) => {
-            Label::Name(name_of(expression).unwrap_or_else(|| NAMELESS.to_owned()))
-        }
-        SelectItem::ExprWithAlias { alias, .. } => Label::Name(folded(alias)),
-        _ => Label::Wildcard,
     }
 }
 

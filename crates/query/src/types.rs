@@ -115,7 +115,9 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
     let note = match column_type {
         ColumnType::Stored(DataType::Enum(of)) => of.note(),
         ColumnType::Array(DataType::Enum(of)) => format!("{}{ARRAY}", of.note()),
-        ColumnType::Array(element @ DataType::Name) => format!("{element}{ARRAY}"),
+        ColumnType::Array(
+            element @ (DataType::Name | DataType::Json | DataType::Jsonb | DataType::Oid),
+        ) => format!("{element}{ARRAY}"),
         ColumnType::Stored(
             data_type @ (DataType::Char(_)
             | DataType::Varchar(_)

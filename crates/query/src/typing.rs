@@ -418,7 +418,7 @@ fn rewrite(
             Transformed::yes(calls::series(call, schema))
         }
         Expr::ScalarFunction(call) if matches!(call.func.name(), "extract" | "array_to_string") => {
-            Transformed::yes(calls::of_moments(call, schema)?)
+            Transformed::yes(calls::of_timestamps(call, schema)?)
         }
         Expr::ScalarFunction(mut call)
             if matches!(call.func.name(), "coalesce" | "greatest" | "least" | "make_array") =>

@@ -49,18 +49,19 @@ pub(crate) fn check(element: DataType, written: &str) -> Result<(), Box<str>> {
 /// Text that is no array, or one of arrays.
 pub fn read_array(written: &str) -> Result<Elements<'_>, MalformedArray> {
     let malformed = || MalformedArray;
-    let inner = written.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    let mut rest = inner.ok_or_else(malformed)?.trim_start();
+    let written = without_bounds(written.trim_matches(is_space)).ok_or_else(malformed)?;
+    let inner = written.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let mut rest = inner.ok_or_else(malformed)?.trim_start_matches(is_space);
     let mut elements = Elements::new();
     while !rest.is_empty() {
         let (element, after) = match rest.strip_prefix('"') {
             Some(quoted) => {
                 let (text, after) = quoted_element(quoted).ok_or_else(malformed)?;
-                (Some(text), after.trim_start())
+                (Some(text), after.trim_start_matches(is_space))
             }
             None => {
                 let (text, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
-                let text = text.trim_end();
+                let text = text.trim_end_matches(is_space);
                 if text.is_empty() || text.contains(['{', '}', '"', '\\']) {
                     return Err(malformed());
                 }
@@ -69,12 +70,31 @@ pub fn read_array(written: &str) -> Result<Elements<'_>, MalformedArray> {
         };
         elements.push(element);
         rest = match after.strip_prefix(',') {
-            Some(after) if !after.trim_start().is_empty() => after.trim_start(),
+            Some(after) if !after.trim_start_matches(is_space).is_empty() => {
+                after.trim_start_matches(is_space)
+            }
             None if after.is_empty() => after,
             _ => return Err(malformed()),
         };
     }
     Ok(elements)
+}
+
+/// What PostgreSQL passes over around elements, and writes in quotes.
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+/// An array behind the bounds that may be written in front of it, `[1:2]=`. Elements are counted from 1 here, so no
+/// other first bound is taken.
+fn without_bounds(written: &str) -> Option<&str> {
+    let Some(bounds) = written.strip_prefix('[') else { return Some(written) };
+    let (bounds, array) = bounds.split_once(']')?;
+    let array = array.trim_start_matches(is_space).strip_prefix('=')?.trim_start_matches(is_space);
+    let (first, last) = bounds.split_once(':').unwrap_or(("1", bounds));
+    let (first, last): (i64, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let count = read_array(array).ok()?.len();
+    (first == 1 && count == last && count > 0).then_some(array)
 }
 
 /// An element behind its first quote, and what follows the last.
@@ -121,7 +141,7 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.eq_ignore_ascii_case("null")
         && !text.contains(|character: char| {
-            matches!(character, '{' | '}' | ',' | '"' | '\\') || character.is_whitespace()
+            matches!(character, '{' | '}' | ',' | '"' | '\\') || is_space(character)
         })
 }
 

@@ -108,9 +108,10 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
             text.parse().map(Value::Numeric).map_err(|fault: NumericFault| fault.message().into())
         }
         DataType::Bytes => hexadecimal(text).map(|bytes| Value::Bytes(Cow::Owned(bytes))),
-        DataType::Uuid => Uuid::try_parse(text)
-            .map(Value::Uuid)
-            .map_err(|error| format!("expected 32 hexadecimal digits ({error})").into()),
+        DataType::Uuid => match uuid(text) {
+            Some(uuid) => Ok(Value::Uuid(uuid)),
+            None => Err("expected 32 hexadecimal digits".into()),
+        },
         DataType::Date => date(text),
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
@@ -157,6 +158,32 @@ fn float<T: FromStr + Into<f64> + Copy>(text: &str) -> Result<T, Box<str>> {
         return Err("the number is too small".into());
     }
     Ok(value)
+}
+
+/// As PostgreSQL: 32 hexadecimal digits of any case, with a hyphen behind any four of them, and braces around all.
+fn uuid(text: &str) -> Option<Uuid> {
+    let inner = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text,
+    };
+    let (mut uuid, mut digits) = (0u128, 0u32);
+    let mut is_behind_hyphen = false;
+    for character in inner.chars() {
+        if character == '-' {
+            if is_behind_hyphen || digits == 0 || digits % 4 != 0 {
+                return None;
+            }
+            is_behind_hyphen = true;
+            continue;
+        }
+        let digit = character.to_digit(16)?;
+        if digits == 32 {
+            return None;
+        }
+        uuid = uuid << 4 | u128::from(digit);
+        (digits, is_behind_hyphen) = (digits + 1, false);
+    }
+    (digits == 32 && !is_behind_hyphen).then(|| Uuid::from_u128(uuid))
 }
 
 fn hexadecimal(text: &str) -> Result<Vec<u8>, Box<str>> {

@@ -10,6 +10,7 @@ use super::Binder;
 use super::expression::Place;
 use super::from::span_of;
 use super::scope::Scope;
+use super::signatures::{self, Choice};
 use super::types::{self, Given, Type};
 use crate::error::{QueryError, Result};
 use crate::functions::is_ordered_set;
@@ -58,6 +59,10 @@ impl Binder<'_> {
         scope.in_aggregate.set(around.0);
         scope.in_window.set(around.1);
         let arguments = arguments?;
+        if kind.is_some() && call.within_group.is_empty() {
+            let given: Vec<&Expr> = listed(call).collect();
+            self.type_constants(&call.name, &name, &given, &arguments)?;
+        }
         if is_of_rows(&name) {
             check_rows(place, span)?;
         }
@@ -182,6 +187,52 @@ impl Binder<'_> {
             self.condition(filter, scope, Place::Filter, "FILTER")?;
         }
         Ok(types)
+    }
+
+    /// Gives constants among the arguments the types that the function takes.
+    pub(super) fn type_constants(
+        &mut self,
+        written: &ObjectName,
+        name: &str,
+        given: &[&Expr],
+        arguments: &[Type],
+    ) -> Result<()> {
+        if given.len() != arguments.len() {
+            return Ok(());
+        }
+        // A column of constants is text by now.
+        let type_of = |(given, own): (&&Expr, &Type)| match own {
+            Type::Constant if !is_constant(given) => Type::Untold,
+            own => *own,
+        };
+        let arguments: Vec<Type> = given.iter().zip(arguments).map(type_of).collect();
+        let arguments = arguments.as_slice();
+        if !arguments.contains(&Type::Constant) {
+            return Ok(());
+        }
+        // DataFusion asks what these come to before constants have the type of what stands beside them.
+        if matches!(name, "coalesce" | "greatest" | "least" | "nullif") {
+            if let Some(array) = arguments.iter().find_map(|argument| signatures::array(*argument))
+            {
+                given.iter().for_each(|constant| self.constants.add(constant, array.clone()));
+            }
+            return Ok(());
+        }
+        let types = match signatures::choose(name, arguments) {
+            Choice::Types(types) => types,
+            Choice::Ambiguous => return Err(ambiguous(written, arguments)),
+            Choice::NoType => {
+                let message = "could not determine polymorphic type because input has type unknown";
+                return Err(QueryError::refused("42804", message));
+            }
+            Choice::Unknown => return Ok(()),
+        };
+        for (given, wanted) in given.iter().zip(types) {
+            if let Some(data_type) = wanted.and_then(signatures::written) {
+                self.constants.add(given, data_type);
+            }
+        }
+        Ok(())
     }
 
     fn over(&mut self, over: &WindowType, scope: &Scope<'_>) -> Result<()> {
@@ -317,11 +368,31 @@ pub(super) fn function_name(name: &ObjectName) -> String {
     }
 }
 
+/// A constant in quotes, NULL or a parameter as it is written.
+fn is_constant(given: &Expr) -> bool {
+    match given {
+        Expr::Nested(inner) => is_constant(inner),
+        other => matches!(other, Expr::Value(_)),
+    }
+}
+
+/// Several functions take values of these types.
+fn ambiguous(name: &ObjectName, arguments: &[Type]) -> QueryError {
+    let message = format!("function {} is not unique", called_as(name, arguments));
+    let hint =
+        "Could not choose a best candidate function. You might need to add explicit type casts.";
+    let span = name.0.first().map_or_else(Span::empty, span_of);
+    QueryError::refused("42725", message).at(span).hint(hint)
+}
+
+fn called_as(name: &ObjectName, arguments: &[Type]) -> String {
+    let types: Vec<String> = arguments.iter().map(|argument| argument.name()).collect();
+    format!("{}({})", unqualified(name).join("."), types.join(", "))
+}
+
 /// There is no such function, or none for values of these types.
 pub(super) fn unknown(name: &ObjectName, arguments: &[Type]) -> QueryError {
-    let types: Vec<String> = arguments.iter().map(|argument| argument.name()).collect();
-    let message =
-        format!("function {}({}) does not exist", unqualified(name).join("."), types.join(", "));
+    let message = format!("function {} does not exist", called_as(name, arguments));
     let hint = "No function matches the given name and argument types. \
                 You might need to add explicit type casts.";
     let span = name.0.first().map_or_else(Span::empty, span_of);

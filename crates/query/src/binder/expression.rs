@@ -1,7 +1,7 @@
 //! Expressions: what their names mean, and what may not stand where they stand.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Ident, Spanned, Subscript, UnaryOperator, Value, WindowSpec,
+    AccessExpr, Expr, Ident, ObjectName, Spanned, Subscript, UnaryOperator, Value, WindowSpec,
 };
 
 use super::Binder;
@@ -158,6 +158,14 @@ impl Binder<'_> {
                 }
                 made
             }
+            other if let Some(name) = called_as(other) => {
+                let given = inside(other);
+                let types = given.iter().map(|inner| self.expression(inner, scope, place));
+                let types = types.collect::<Result<Vec<Type>>>()?;
+                let written = ObjectName::from(vec![Ident::new(name)]);
+                self.type_constants(&written, name, &given, &types)?;
+                Type::Untold
+            }
             other => {
                 for inner in inside(other) {
                     self.expression(inner, scope, place)?;
@@ -236,6 +244,17 @@ fn is_empty_array(expression: &Expr) -> bool {
         Expr::Nested(inner) => is_empty_array(inner),
         Expr::Array(array) => array.elem.is_empty(),
         _ => false,
+    }
+}
+
+/// The function that an expression is a call of which has words of its own.
+fn called_as(expression: &Expr) -> Option<&'static str> {
+    match expression {
+        Expr::Substring { shorthand: true, .. } => Some("substr"),
+        Expr::Substring { .. } => Some("substring"),
+        Expr::Ceil { .. } => Some("ceil"),
+        Expr::Floor { .. } => Some("floor"),
+        _ => None,
     }
 }
 

@@ -254,6 +254,12 @@ impl Binder<'_> {
         if !is_known {
             return Err(super::calls::unknown(name, &arguments));
         }
+        let expressions = given.iter().filter_map(|given| match given {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => Some(given),
+            _ => None,
+        });
+        let expressions: Vec<_> = expressions.collect();
+        self.type_constants(name, &function, &expressions, &arguments)?;
         let is_one = match function.as_str() {
             "unnest" => given.len() == 1,
             other => super::calls::makes_rows(other) && given.len() < 4,

@@ -25,8 +25,6 @@ mod json_paths;
 mod json_values;
 mod letters;
 mod made;
-mod moment_series;
-mod moments;
 mod numbers;
 mod numeric_calls;
 mod numeric_casts;
@@ -46,6 +44,8 @@ mod templates;
 mod text;
 mod ties;
 mod times_tz;
+mod timestamp_arithmetic;
+mod timestamp_series;
 mod typed;
 mod types;
 mod unkeyed;
@@ -95,8 +95,6 @@ pub(crate) use json_values::{
     JSON_LIST, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_LIST,
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
-pub(crate) use moment_series::moment_series;
-pub(crate) use moments::{date_plus_days, date_with_time, in_common_years, in_reach};
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
 pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};
@@ -118,6 +116,8 @@ pub(crate) use templates::to_number;
 pub(crate) use text::{parse_function, text_function};
 pub use ties::WITH_TIES;
 pub(crate) use times_tz::{date_at_time, time_as, time_tz_moved};
+pub(crate) use timestamp_arithmetic::{date_plus_days, date_with_time, in_common_years, in_reach};
+pub(crate) use timestamp_series::timestamp_series;
 pub(crate) use types::{TYPE_OF, type_name};
 pub(crate) use unkeyed::{kept_by_unkeyed, unkeyed};
 pub(crate) use wide::bigint_as_numeric;
@@ -145,7 +145,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(escapes::all());
     all.extend(fields::all());
     all.extend(made::all());
-    all.extend(moments::all());
+    all.extend(timestamp_arithmetic::all());
     all.extend(numbers::all());
     all.extend(patterns::all());
     all.extend(quoting::all());

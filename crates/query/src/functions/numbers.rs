@@ -29,6 +29,12 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         TypedFunction::new("min_scale", |_| DataType::Int32.into(), of_numerics),
         TypedFunction::new(POSITIVE, float, positive),
         TypedFunction::new("sqrt", float, square_root),
+        TypedFunction::new("acos", float, |given| {
+            of_range(given, f64::acos, |number| number.abs() > 1.0)
+        }),
+        TypedFunction::new("asin", float, |given| {
+            of_range(given, f64::asin, |number| number.abs() > 1.0)
+        }),
         TypedFunction::new("acosh", float, |given| {
             of_range(given, f64::acosh, |number| number < 1.0)
         }),

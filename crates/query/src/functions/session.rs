@@ -77,16 +77,23 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     facts.chain([current_setting()]).collect()
 }
 
-/// What a setting is in this session; NULL if there is none of this name.
+/// What a setting is in this session; NULL if there is none of this name, and there need be none.
 fn current_setting() -> Arc<ScalarUDF> {
-    let function = SystemFunction::of_client(
+    let function = SystemFunction::fallible_of_client(
         "current_setting",
         DataType::Text.into(),
-        |client, given| match (given.first(), &client.settings) {
-            (Some(Value::Text(name)), Some(settings)) => {
-                settings.setting(name).map_or(Value::Null, Value::from)
+        |client, given| match (given, &client.settings) {
+            ([Value::Text(name)] | [Value::Text(name), Value::Boolean(false)], Some(settings)) => {
+                let unknown = || {
+                    let message = format!("unrecognized configuration parameter \"{name}\"");
+                    QueryError::refused("42704", message)
+                };
+                Ok(settings.setting(name).ok_or_else(unknown)?.into())
             }
-            _ => Value::Null,
+            ([Value::Text(name), Value::Boolean(true)], Some(settings)) => {
+                Ok(settings.setting(name).map_or(Value::Null, Value::from))
+            }
+            _ => Ok(Value::Null),
         },
     );
     function.into_udf()

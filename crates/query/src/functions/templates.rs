@@ -60,7 +60,7 @@ fn number_reader(returns: DataType) -> Arc<ScalarUDF> {
 fn to_char(given: &[Value<'_>]) -> Result<Value<'static>> {
     let [value, Value::Text(pattern)] = given else { return Err(wrong_types("to_char")) };
     let number = |number: &Numeric| write_number(pattern, number).map(Value::from);
-    let written_by = |moment: Broken<'_>| write_timestamp(pattern, &moment).map(Value::from);
+    let written_by = |parts: Broken<'_>| write_timestamp(pattern, &parts).map(Value::from);
     let with_zone = |micros: i64| {
         let offsets = current().zone.offsets(micros)?;
         let local = micros + i64::from(offsets.seconds) * 1_000_000;

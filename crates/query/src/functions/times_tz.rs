@@ -59,8 +59,8 @@ pub(crate) fn date_at_time() -> Arc<ScalarUDF> {
             if is_infinite_timestamp(begin) {
                 return Ok(Value::TimestampTz(begin));
             }
-            let moment = timestamp(begin + time.utc_micros());
-            moment.map(Value::TimestampTz).ok_or_else(timestamp_out_of_range)
+            let made = timestamp(begin + time.utc_micros());
+            made.map(Value::TimestampTz).ok_or_else(timestamp_out_of_range)
         }
         _ => Err(no_such()),
     })

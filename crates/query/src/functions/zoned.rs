@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use onrush::{DataType, Interval};
 
-use super::moments::{
+use super::timestamp_arithmetic::{
     date_as_timestamp, date_back, date_difference, date_forth, timestamp_as_date,
     timestamp_as_nanos, timestamp_as_time, timestamp_minus, timestamp_plus,
 };

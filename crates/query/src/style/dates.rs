@@ -59,11 +59,11 @@ pub(crate) fn write_timestamp(micros: i64, style: &Style, out: &mut impl Write) 
     if is_infinite_timestamp(micros) {
         return out.write_str(infinity_name(micros < 0));
     }
-    write_moment(micros, style, out)?;
+    write_day_and_time(micros, style, out)?;
     out.write_str(era(day_at(micros)))
 }
 
-fn write_moment(micros: i64, style: &Style, out: &mut impl Write) -> Result {
+fn write_day_and_time(micros: i64, style: &Style, out: &mut impl Write) -> Result {
     let of = day_at(micros);
     let time = micros.rem_euclid(MICROS_PER_DAY);
     if style.dates != DateStyle::Postgres {
@@ -87,7 +87,7 @@ pub(crate) fn write_timestamp_tz(micros: i64, style: &Style, out: &mut impl Writ
     }
     let offsets = style.zone.offsets(micros).map_err(|_| std::fmt::Error)?;
     let local = micros + i64::from(offsets.seconds) * 1_000_000;
-    write_moment(local, style, out)?;
+    write_day_and_time(local, style, out)?;
     match style.dates {
         DateStyle::Iso => write_offset(offsets.seconds, false, out)?,
         _ => write!(out, " {}", offsets.abbreviation)?,

@@ -73,7 +73,10 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
         let Some(given) = args.args.iter().map(given).collect::<Option<Vec<Expr>>>() else {
             return;
         };
-        let is_computed = |given: &Expr| !matches!(given, Expr::Value(_) | Expr::UnaryOp { .. });
+        let is_computed = |given: &Expr| match given {
+            Expr::Value(value) => matches!(value.value, Value::Placeholder(_)),
+            other => !matches!(other, Expr::UnaryOp { .. }),
+        };
         let name = name.0.last().map(|name| name.to_string().to_lowercase()).unwrap_or_default();
         let array_exprs = match name.as_str() {
             "unnest" => given,

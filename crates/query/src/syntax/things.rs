@@ -1,8 +1,11 @@
 //! Names and numbers of the catalogue's things, as PostgreSQL's tools cast one to the other.
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Function, Ident, ObjectName, SelectItem};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Expr, Function, Ident, ObjectName, SelectItem,
+};
 
 use super::call;
+use crate::functions::TYPE_OF;
 
 /// The function that a name of a relation in quotes is made a number by.
 const NUMBER_OF_RELATION: &str = "regclass_oid";
@@ -33,16 +36,31 @@ fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
     }
 }
 
-/// `name::regclass::oid`, where the name was made a name already: the number that it stands for.
+/// `name::regclass::oid`, where the name was made a name already, and `pg_typeof(value)::oid`: the number that the name
+/// stands for.
 fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     let (DataType::Custom(wanted, _), Expr::Function(named)) = (data_type, given) else {
         return None;
     };
     let wanted = wanted.0.last()?.to_string().to_lowercase();
+    if wanted == "oid" && function_name(&named.name) == TYPE_OF {
+        return Some(Expr::Cast {
+            kind: CastKind::DoubleColon,
+            expr: Box::new(call("to_regtype", given.clone())),
+            data_type: data_type.clone(),
+            array: false,
+            format: None,
+        });
+    }
     (wanted == "oid" && named.name.to_string() == "regclass_name").then(|| {
         let name = ObjectName::from(vec![Ident::new(NUMBER_OF_RELATION)]);
         Expr::Function(Function { name, ..named.clone() })
     })
+}
+
+/// The name of a function, without its schema.
+fn function_name(name: &ObjectName) -> String {
+    name.0.last().map(|name| name.to_string().to_lowercase()).unwrap_or_default()
 }
 
 /// `'name'::regclass::text`, where the name was made a number already: the name by which it is seen.

@@ -7,7 +7,8 @@ use datafusion::sql::sqlparser::ast::{
     Select, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use super::{Label, call_of, folded, label};
+use super::labels::label;
+use super::{Label, call_of, folded};
 use crate::functions::{JSON_ROW, JSONB_ROW};
 use crate::relation::{Relation, Relations};
 

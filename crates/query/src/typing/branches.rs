@@ -1,11 +1,12 @@
-//! What CASE, coalesce, greatest, least and nullif come to has the type of their branches, also where DataFusion knows
-//! only how values of the type are kept: JSON is text to it, and a label of an enumerated type some bytes.
+//! What CASE, coalesce, greatest, least, nullif and ARRAY[...] come to has the type of their branches, also where
+//! DataFusion knows only how values of the type are kept: JSON is text to it, and a label of an enumerated type some
+//! bytes.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::DataType;
 
@@ -26,7 +27,13 @@ pub(super) fn typed(mut expression: Expr, schema: &DFSchema) -> Result<Expr> {
             **branch = Expr::Literal(scalar(&read_text(data_type, written)?, common)?, None);
         }
     }
-    let noted: FieldRef = Arc::new(field("", common, true));
+    let noted = match (&expression, common) {
+        (Expr::ScalarFunction(call), ColumnType::Stored(element)) if is_array(call) => {
+            ColumnType::Array(element)
+        }
+        _ => common,
+    };
+    let noted: FieldRef = Arc::new(field("", noted, true));
     Ok(Expr::Cast(Cast::new_from_field(Box::new(expression), noted)))
 }
 
@@ -44,6 +51,11 @@ fn read_arrays(branches: &mut [&mut Expr], schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
+/// `ARRAY[...]`, whose elements are of one type, too.
+fn is_array(call: &ScalarFunction) -> bool {
+    call.func.name() == "make_array"
+}
+
 fn branches(expression: &mut Expr) -> Vec<&mut Expr> {
     match expression {
         Expr::Case(case) => {
@@ -52,6 +64,7 @@ fn branches(expression: &mut Expr) -> Vec<&mut Expr> {
         }
         Expr::ScalarFunction(call) => match call.func.name() {
             "coalesce" | "greatest" | "least" => call.args.iter_mut().collect(),
+            _ if is_array(call) => call.args.iter_mut().collect(),
             "nullif" => call.args.iter_mut().take(1).collect(),
             _ => Vec::new(),
         },

@@ -15,9 +15,9 @@ use super::{intervals, numerics};
 
 use crate::error::QueryError;
 use crate::functions::{
-    LOGARITHM, POSITIVE, bigint_as_numeric, endless_extract, in_common_years, moment_series, named,
+    LOGARITHM, POSITIVE, bigint_as_numeric, endless_extract, in_common_years, named,
     numeric_average, numeric_deviation, octet_length, real_deviation, real_sum, round_to_even,
-    text_function,
+    text_function, timestamp_series,
 };
 use crate::interval::{of_arrow, parse_interval};
 use crate::numeric::is_numeric;
@@ -65,7 +65,7 @@ pub(super) fn series(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
                 *bound = Expr::Cast(Cast::new(Box::new(std::mem::take(bound)), wanted.clone()));
             }
         }
-        call.func = moment_series(wanted);
+        call.func = timestamp_series(wanted);
         return Expr::ScalarFunction(call);
     }
     let is_small =
@@ -80,10 +80,10 @@ pub(super) fn series(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
 }
 
 /// `extract` of what may be infinite, and `array_to_string`, which writes the elements as DataFusion does.
-pub(super) fn of_moments(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn of_timestamps(mut call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     if call.func.name() == "array_to_string" {
         if let Some(array) = call.args.first_mut()
-            && array.get_type(schema).is_ok_and(|own| is_array_of_moments(&own))
+            && array.get_type(schema).is_ok_and(|own| is_array_of_timestamps(&own))
         {
             *array = super::call(in_common_years(), vec![std::mem::take(array)]);
         }
@@ -99,7 +99,7 @@ pub(super) fn of_moments(mut call: ScalarFunction, schema: &DFSchema) -> Result<
 }
 
 /// Whether a type is that of arrays of dates or timestamps.
-pub(super) fn is_array_of_moments(arrow: &ArrowType) -> bool {
+pub(super) fn is_array_of_timestamps(arrow: &ArrowType) -> bool {
     let ArrowType::List(element) = arrow else { return false };
     matches!(element.data_type(), ArrowType::Date32 | ArrowType::Timestamp(..))
 }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::{DataType, EnumType};
 
-use super::calls::is_array_of_moments;
+use super::calls::is_array_of_timestamps;
 use super::{call, intervals, numerics, read};
 use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
@@ -52,6 +52,16 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     ColumnType::Array(DataType::Name) => Ok(call(named(NAMES_OF)?, vec![value])),
                     _ => Ok(value),
                 };
+            }
+            if let ColumnType::Array(element) = column_type(&cast.field)
+                && matches!(to, ArrowType::List(_))
+            {
+                // DataFusion would make an array of the whole text.
+                let Some(array) = element.array() else {
+                    let message = "a cast of computed text to an array of this type".to_owned();
+                    return Err(QueryError::NotSupported { message }.into());
+                };
+                return Ok(call(parse_function(array), vec![*cast.expr]));
             }
             if matches!(to, ArrowType::Interval(_)) {
                 return Ok(call(read_interval(), vec![*cast.expr]));
@@ -129,7 +139,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             })
         }
         (false, false) => {
-            let cast = match is_array_of_moments(&from) && from != to {
+            let cast = match is_array_of_timestamps(&from) && from != to {
                 true => Cast {
                     expr: Box::new(call(in_common_years(), vec![*cast.expr])),
                     field: cast.field,
@@ -166,7 +176,7 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
 /// A cast to an enumerated type, of text or of the same type.
 fn enum_cast(cast: Cast, from: &ArrowType, of: EnumType, schema: &DFSchema) -> Result<Expr> {
     let is_null = *from == ArrowType::Null;
-    if is_null || matches!(*cast.expr, Expr::Placeholder(_)) {
+    if is_null || matches!(&*cast.expr, Expr::Placeholder(open) if open.field.is_none()) {
         return Ok(Expr::Cast(cast));
     }
     let own = cast.expr.to_field(schema).ok().map(|(_, field)| column_type(&field));

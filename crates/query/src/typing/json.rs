@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::planner::{RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -22,8 +22,14 @@ pub(super) fn of_array(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> 
         let column = element.to_field(schema).map(|(_, field)| column_type(&field));
         matches!(column, Ok(ColumnType::Stored(DataType::Json | DataType::Jsonb)))
     };
-    match call.args.as_slice() {
-        [Expr::ScalarFunction(array)]
+    // The type of its elements is noted around it.
+    let given = match call.args.as_slice() {
+        [Expr::Cast(Cast { expr, .. })] => Some(&**expr),
+        [given] => Some(given),
+        _ => None,
+    };
+    match given {
+        Some(Expr::ScalarFunction(array))
             if array.func.name() == "make_array" && array.args.iter().any(is_json) =>
         {
             let function = if call.func.name() == "to_jsonb" { JSONB_LIST } else { JSON_LIST };

@@ -25,7 +25,14 @@ pub(crate) fn functions(database: &Database, sequences: &Arc<Sequences>) -> Vec<
     let mut all = vec![
         // Defaults are kept as SQL, so there is nothing to take apart.
         SystemFunction::new("pg_get_expr", TEXT, |given| text(given, 0)),
-        SystemFunction::new("pg_encoding_to_char", TEXT, |_| "UTF8".into()),
+        // The number of the only encoding of a database here.
+        SystemFunction::new("pg_encoding_to_char", TEXT, |given| match given {
+            [number] => number.as_i64().map_or(Value::Null, |number| match number {
+                6 => "UTF8".into(),
+                _ => "".into(),
+            }),
+            _ => Value::Null,
+        }),
         SystemFunction::new("pg_is_in_recovery", BOOL, no),
         SystemFunction::new("pg_postmaster_start_time", TIMESTAMP, move |_| began.clone()),
         SystemFunction::of_client("current_schemas", TEXTS, |client, given| {

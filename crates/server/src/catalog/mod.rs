@@ -35,7 +35,8 @@ use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
 pub(crate) use names::{
-    DATABASE_OWNER, OWNER, identity_with, is_identity, number_of, oid_of, quoted, table_with,
+    DATABASE_OWNER, OWNER, enum_with, identity_with, is_identity, number_of, oid_of, quoted,
+    table_with,
 };
 
 use crate::execute::seen_by;

@@ -325,7 +325,7 @@ pub(super) fn schema_name(seen: &Seen, oid: i64) -> Option<String> {
 }
 
 /// The enumerated type with a number, or the arrays of one.
-pub(super) fn enum_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
+pub(crate) fn enum_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
     let of = |oid: u32| enum_types::of_table(&seen.numbered(number_of(oid.into())?)?);
     let own = of(oid).map(|of| ColumnType::Stored(DataType::Enum(of)));
     own.or_else(|| of(oid.checked_sub(1)?).map(|of| ColumnType::Array(DataType::Enum(of))))

@@ -80,10 +80,16 @@ impl Backend {
                 Scalar::Value(operand) => operand.value(bound)?.into_owned(),
                 Scalar::Function(function) => self.function(*function)?,
                 Scalar::NextValue(name) => self.next_value(&name.value(bound)?)?,
-                Scalar::Setting(name) => {
+                Scalar::Setting(name, may_lack) => {
                     let name = name.value(bound)?;
-                    let shown = self.settings.show(name.as_str().unwrap_or_default());
-                    shown.map_or(Value::Null, Value::from)
+                    let may_lack = may_lack.as_ref().map(|may_lack| may_lack.value(bound));
+                    match (name.as_str(), may_lack.transpose()?) {
+                        (None, _) | (_, Some(Value::Null)) => Value::Null,
+                        (Some(name), may_lack) => match self.settings.show(name) {
+                            Err(_) if may_lack == Some(Value::Boolean(true)) => Value::Null,
+                            shown => shown?.into(),
+                        },
+                    }
                 }
                 Scalar::SetSetting(given) => self.set_setting(given, bound)?,
             });

@@ -46,8 +46,8 @@ pub(crate) enum Scalar {
     Function(Function),
     /// `nextval` of the sequence of this name.
     NextValue(Operand),
-    /// `current_setting`.
-    Setting(Operand),
+    /// `current_setting`: the name, and whether there need be none.
+    Setting(Operand, Option<Operand>),
     /// `set_config`: the name, the value, and whether it is for the transaction alone.
     SetSetting(Box<[Operand; 3]>),
 }

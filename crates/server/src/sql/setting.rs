@@ -90,7 +90,11 @@ pub(super) fn function(call: &Function, parameters: &mut Parameters) -> Result<O
     }
     let mut value = |at: usize, kind| Operand::if_simple(given[at], kind, parameters);
     let scalar = match (name.join(".").as_str(), given.len()) {
-        ("current_setting", 1 | 2) => value(0, DataType::Text)?.map(Scalar::Setting),
+        ("current_setting", 1) => value(0, DataType::Text)?.map(|name| Scalar::Setting(name, None)),
+        ("current_setting", 2) => {
+            let (name, may_lack) = (value(0, DataType::Text)?, value(1, DataType::Boolean)?);
+            name.zip(may_lack).map(|(name, may_lack)| Scalar::Setting(name, Some(may_lack)))
+        }
         ("set_config", 3) => {
             let name = value(0, DataType::Text)?;
             let (text, is_local) = (value(1, DataType::Text)?, value(2, DataType::Boolean)?);

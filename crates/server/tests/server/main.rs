@@ -26,6 +26,7 @@ mod dumps_go_both_ways;
 mod durable_answers_rest_on_what_is_durable;
 mod errors_have_their_sqlstate;
 mod expressions_give_what_postgresql_gives;
+mod functions_take_constants_as_postgresql_does;
 mod generated_statements_give_what_postgresql_gives;
 mod indexes_are_built_while_clients_write;
 mod keys_are_added_to_tables;

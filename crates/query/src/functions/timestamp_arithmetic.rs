@@ -44,36 +44,36 @@ function!(
 function!(
     /// The date that a timestamp is of.
     timestamp_as_date, "timestamp_date", &[TIMESTAMP], DATE, |given| {
-        let [moment] = given else { return wrong_number() };
-        let moment = moment.as_primitive::<TimestampMicrosecondType>();
-        made(unary::<_, _, Date32Type>(moment, date_of_timestamp))
+        let [timestamps] = given else { return wrong_number() };
+        let timestamps = timestamps.as_primitive::<TimestampMicrosecondType>();
+        made(unary::<_, _, Date32Type>(timestamps, date_of_timestamp))
     }
 );
 
 function!(
     /// The time of day of a timestamp; an infinite one has none.
     timestamp_as_time, "timestamp_time", &[TIMESTAMP], TIME, |given| {
-        let [moment] = given else { return wrong_number() };
-        let moment = moment.as_primitive::<TimestampMicrosecondType>();
+        let [timestamps] = given else { return wrong_number() };
+        let timestamps = timestamps.as_primitive::<TimestampMicrosecondType>();
         let time = |micros: i64| {
             (!is_infinite_timestamp(micros)).then(|| micros.rem_euclid(MICROS_PER_DAY))
         };
-        made(moment.unary_opt::<_, Time64MicrosecondType>(time))
+        made(timestamps.unary_opt::<_, Time64MicrosecondType>(time))
     }
 );
 
 function!(
     /// A timestamp in nanoseconds, for what DataFusion has of them alone.
     timestamp_as_nanos, "timestamp_nanos", &[TIMESTAMP], NANOS, |given| {
-        let [moment] = given else { return wrong_number() };
-        let moment = moment.as_primitive::<TimestampMicrosecondType>();
+        let [timestamps] = given else { return wrong_number() };
+        let timestamps = timestamps.as_primitive::<TimestampMicrosecondType>();
         let nanos = |micros: i64| {
             micros.checked_mul(1000).ok_or_else(|| {
                 let message = "a timestamp before 1678 or after 2261 is not supported here";
                 external(QueryError::NotSupported { message: message.to_owned() })
             })
         };
-        try_made(try_unary::<_, _, TimestampNanosecondType>(moment, nanos))
+        try_made(try_unary::<_, _, TimestampNanosecondType>(timestamps, nanos))
     }
 );
 
@@ -144,13 +144,13 @@ fn moved(
     given: &[ArrayRef],
     directed: impl Fn(Interval) -> Result<Interval, ArrowError>,
 ) -> Result<ArrayRef> {
-    let [moment, interval] = given else { return wrong_number() };
-    let moment = moment.as_primitive::<TimestampMicrosecondType>();
+    let [timestamps, interval] = given else { return wrong_number() };
+    let timestamps = timestamps.as_primitive::<TimestampMicrosecondType>();
     let interval = interval.as_primitive::<IntervalMonthDayNanoType>();
     let sum = |micros, interval: IntervalMonthDayNano| {
         plus(micros, directed(of_arrow(interval))?).map_err(external)
     };
-    try_made(try_binary::<_, _, _, TimestampMicrosecondType>(moment, interval, sum))
+    try_made(try_binary::<_, _, _, TimestampMicrosecondType>(timestamps, interval, sum))
 }
 
 /// Whole numbers of days have become intervals.
@@ -275,7 +275,7 @@ fn are_within(column: &ArrayRef, days: &std::ops::RangeInclusive<i64>) -> bool {
     }
 }
 
-/// `date_bin`: the last moment not behind a timestamp that is some strides away from an origin.
+/// `date_bin`: the last timestamp not behind another one that is some strides away from an origin.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DateBin {
     signature: Signature,
@@ -291,14 +291,14 @@ impl ScalarUDFImpl for DateBin {
     }
 
     fn coerce_types(&self, given: &[ArrowType]) -> Result<Vec<ArrowType>> {
-        let [_, moment, origin] = given else {
+        let [_, source, origin] = given else {
             return plan_err!("date_bin takes 3 arguments");
         };
         let is_local = |own: &ArrowType| matches!(own, ArrowType::Timestamp(_, None));
         let is_text = |own: &ArrowType| matches!(own, ArrowType::Utf8 | ArrowType::Null);
         // What is in quotes is what the other one is.
-        let wanted = match is_local(moment) && (is_local(origin) || is_text(origin))
-            || is_text(moment) && is_local(origin)
+        let wanted = match is_local(source) && (is_local(origin) || is_text(origin))
+            || is_text(source) && is_local(origin)
         {
             true => TIMESTAMP,
             false => ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
@@ -308,7 +308,7 @@ impl ScalarUDFImpl for DateBin {
 
     fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
         match given {
-            [_, moment, _] => Ok(moment.clone()),
+            [_, source, _] => Ok(source.clone()),
             _ => internal_err!("date_bin takes 3 arguments"),
         }
     }
@@ -317,9 +317,9 @@ impl ScalarUDFImpl for DateBin {
         let columns: Result<Vec<ArrayRef>> =
             args.args.iter().map(|given| given.to_array(args.number_rows)).collect();
         let columns = columns?;
-        let [strides, moments, origins] = columns.as_slice() else { return wrong_number() };
+        let [strides, sources, origins] = columns.as_slice() else { return wrong_number() };
         let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
-        let micros = moments.as_primitive::<TimestampMicrosecondType>();
+        let micros = sources.as_primitive::<TimestampMicrosecondType>();
         let origins = origins.as_primitive::<TimestampMicrosecondType>();
         let mut binned = Vec::with_capacity(micros.len());
         for row in 0..micros.len() {
@@ -333,7 +333,7 @@ impl ScalarUDFImpl for DateBin {
             });
         }
         let binned: PrimitiveArray<TimestampMicrosecondType> = binned.into_iter().collect();
-        let ArrowType::Timestamp(_, zone) = moments.data_type() else { return wrong_number() };
+        let ArrowType::Timestamp(_, zone) = sources.data_type() else { return wrong_number() };
         Ok(ColumnarValue::Array(Arc::new(binned.with_timezone_opt(zone.clone()))))
     }
 }

@@ -29,7 +29,7 @@ struct Series {
 }
 
 /// The series of timestamps with a zone, or of those without one.
-pub(crate) fn moment_series(of: ArrowType) -> Arc<ScalarUDF> {
+pub(crate) fn timestamp_series(of: ArrowType) -> Arc<ScalarUDF> {
     // Days and months are those of the session's zone.
     let volatility = match of {
         ArrowType::Timestamp(_, Some(_)) => Volatility::Stable,
@@ -42,7 +42,7 @@ pub(crate) fn moment_series(of: ArrowType) -> Arc<ScalarUDF> {
 
 impl ScalarUDFImpl for Series {
     fn name(&self) -> &str {
-        "moment_series"
+        "timestamp_series"
     }
 
     fn signature(&self) -> &Signature {
