@@ -378,21 +378,22 @@ fn is_constant(given: &Expr) -> bool {
 
 /// Several functions take values of these types.
 fn ambiguous(name: &ObjectName, arguments: &[Type]) -> QueryError {
-    let message = format!("function {} is not unique", called_as(name, arguments));
+    let message = format!("function {} is not unique", with_types(name, arguments));
     let hint =
         "Could not choose a best candidate function. You might need to add explicit type casts.";
     let span = name.0.first().map_or_else(Span::empty, span_of);
     QueryError::refused("42725", message).at(span).hint(hint)
 }
 
-fn called_as(name: &ObjectName, arguments: &[Type]) -> String {
+/// A call as errors tell it, `length(integer)`.
+fn with_types(name: &ObjectName, arguments: &[Type]) -> String {
     let types: Vec<String> = arguments.iter().map(|argument| argument.name()).collect();
     format!("{}({})", unqualified(name).join("."), types.join(", "))
 }
 
 /// There is no such function, or none for values of these types.
 pub(super) fn unknown(name: &ObjectName, arguments: &[Type]) -> QueryError {
-    let message = format!("function {} does not exist", called_as(name, arguments));
+    let message = format!("function {} does not exist", with_types(name, arguments));
     let hint = "No function matches the given name and argument types. \
                 You might need to add explicit type casts.";
     let span = name.0.first().map_or_else(Span::empty, span_of);

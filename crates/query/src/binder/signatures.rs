@@ -140,13 +140,8 @@ impl Given {
     }
 
     fn is_exactly(self, wanted: &str) -> bool {
-        self == Given::Known(wanted_static(wanted))
+        matches!(self, Given::Known(own) if own == wanted)
     }
-}
-
-/// The name of a type as it is kept here; of another that no argument has, an empty one.
-fn wanted_static(wanted: &str) -> &'static str {
-    KNOWN.iter().find(|(name, _)| *name == wanted).map_or("", |(name, _)| name)
 }
 
 fn name_of(own: DataType) -> Option<&'static str> {

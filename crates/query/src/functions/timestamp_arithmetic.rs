@@ -1,6 +1,7 @@
 //! Arithmetic and casts of dates and timestamps, which may be infinite and of years that DataFusion's own do not know;
 //! `date_bin`.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
@@ -170,69 +171,43 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     vec![Arc::new(ScalarUDF::new_from_impl(DateBin { signature }))]
 }
 
-/// A date or timestamp by which rows are ordered, where DataFusion adds an interval to it or takes one away.
+/// A date or timestamp by which rows are ordered, where DataFusion adds an interval to it or takes one away: it takes a
+/// sum that it cannot compute for one without an end, so that the frames of others than these would be wrong.
 pub(crate) fn in_reach() -> Arc<ScalarUDF> {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(InReach { signature }))
-}
-
-/// The same value. DataFusion takes a sum that it cannot compute for one without an end, so that the frames of others
-/// than these would be wrong.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct InReach {
-    signature: Signature,
-}
-
-/// The days of the years from -262000 to 262000, since 1970.
-const DAYS_IN_REACH: std::ops::RangeInclusive<i64> = -96_413_000..=94_974_000;
-
-impl ScalarUDFImpl for InReach {
-    fn name(&self) -> &str {
-        "in_reach"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
-        match given {
-            [own] => Ok(own.clone()),
-            _ => internal_err!("in_reach has one argument"),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [given] = args.args.as_slice() else { return wrong_number() };
-        let column = given.to_array(args.number_rows)?;
-        if !are_within(&column, &DAYS_IN_REACH) {
-            let message =
-                "RANGE with a distance from an infinite date or one after 262000 is not supported";
-            return Err(QueryError::NotSupported { message: message.to_owned() }.into());
-        }
-        Ok(given.clone())
-    }
+    Arc::new(ScalarUDF::new_from_impl(OnDays {
+        name: "in_reach",
+        // Of the years from -262000 to 262000.
+        days: -96_413_000..=94_974_000,
+        refusal: "RANGE with a distance from an infinite date or one after 262000 is not supported",
+        signature: Signature::any(1, Volatility::Immutable),
+    }))
 }
 
 /// An array of dates or timestamps that DataFusion takes apart, which writes those of other years otherwise than
 /// PostgreSQL.
 pub(crate) fn in_common_years() -> Arc<ScalarUDF> {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(InCommonYears { signature }))
+    Arc::new(ScalarUDF::new_from_impl(OnDays {
+        name: "in_common_years",
+        // Of the years from 1 to 9999.
+        days: -719_162..=2_932_896,
+        refusal: "an array of dates before the year 1 or after 9999 is not supported here",
+        signature: Signature::any(1, Volatility::Immutable),
+    }))
 }
 
-/// The same array.
+/// The same value, a date, a timestamp or an array of them, which is refused unless all are on some days.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct InCommonYears {
+struct OnDays {
+    name: &'static str,
+    /// Since 1970.
+    days: RangeInclusive<i64>,
+    refusal: &'static str,
     signature: Signature,
 }
 
-/// The days of the years from 1 to 9999, since 1970.
-const COMMON_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
-
-impl ScalarUDFImpl for InCommonYears {
+impl ScalarUDFImpl for OnDays {
     fn name(&self) -> &str {
-        "in_common_years"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -242,27 +217,25 @@ impl ScalarUDFImpl for InCommonYears {
     fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
         match given {
             [own] => Ok(own.clone()),
-            _ => internal_err!("in_common_years has one argument"),
+            _ => internal_err!("{} has one argument", self.name),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [given] = args.args.as_slice() else { return wrong_number() };
-        let column = given.to_array(args.number_rows)?;
-        for elements in column.as_list::<i32>().iter().flatten() {
-            if !are_within(&elements, &COMMON_DAYS) {
-                let message =
-                    "an array of dates before the year 1 or after 9999 is not supported here";
-                return Err(QueryError::NotSupported { message: message.to_owned() }.into());
-            }
+        if !are_within(&given.to_array(args.number_rows)?, &self.days) {
+            return Err(QueryError::NotSupported { message: self.refusal.to_owned() }.into());
         }
         Ok(given.clone())
     }
 }
 
 /// Whether all dates or timestamps are on these days.
-fn are_within(column: &ArrayRef, days: &std::ops::RangeInclusive<i64>) -> bool {
+fn are_within(column: &ArrayRef, days: &RangeInclusive<i64>) -> bool {
     match column.data_type() {
+        ArrowType::List(_) => {
+            column.as_list::<i32>().iter().flatten().all(|elements| are_within(&elements, days))
+        }
         ArrowType::Date32 => {
             let dates = column.as_primitive::<Date32Type>();
             dates.iter().flatten().all(|date| days.contains(&date.into()))

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
-    OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef,
-    TableFactor, Value, Visit, Visitor,
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByKind,
+    Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor,
+    Value, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -143,13 +143,8 @@ fn called(name: &str) -> TableAlias {
 /// An array without elements.
 fn empty() -> Expr {
     let element = ArrayElemTypeDef::SquareBracket(Box::new(DataType::Text), None);
-    Expr::Cast {
-        kind: CastKind::DoubleColon,
-        expr: Box::new(Expr::value(Value::SingleQuotedString("{}".to_owned()))),
-        data_type: DataType::Array(element),
-        array: false,
-        format: None,
-    }
+    let written = Expr::value(Value::SingleQuotedString("{}".to_owned()));
+    sets::cast(written, DataType::Array(element))
 }
 
 /// Makes a query of one column one of a single row: the array of the column.

@@ -3,13 +3,16 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Query, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Query, ValueWithSpan, VisitMut, VisitorMut};
 use datafusion::sql::sqlparser::tokenizer::Span;
+
+use super::sets::cast;
 
 /// Where constants stand, and what they are.
 #[derive(Debug, Default)]
 pub(crate) struct TypedConstants {
-    places: Vec<(Span, DataType)>,
+    /// Each as it is written: what was put into the statement from elsewhere may have the places of other constants.
+    constants: Vec<(ValueWithSpan, DataType)>,
 }
 
 impl TypedConstants {
@@ -18,15 +21,22 @@ impl TypedConstants {
         match constant {
             Expr::Nested(inner) => self.add(inner, data_type),
             Expr::Value(value) if value.span != Span::empty() => {
-                self.places.push((value.span, data_type));
+                self.constants.push((value.clone(), data_type));
             }
             _ => {}
         }
     }
 
+    fn of(&self, given: &ValueWithSpan) -> Option<&(ValueWithSpan, DataType)> {
+        let is_it = |(own, _): &&(ValueWithSpan, DataType)| {
+            own.span == given.span && own.value == given.value
+        };
+        self.constants.iter().find(is_it)
+    }
+
     /// Writes all of them.
     pub(super) fn write(&self, query: &mut Query) {
-        if !self.places.is_empty() {
+        if !self.constants.is_empty() {
             let _: ControlFlow<()> = query.visit(&mut Writer { constants: self });
         }
     }
@@ -40,17 +50,10 @@ impl VisitorMut for Writer<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Value(value) = expression
-            && let Some((_, data_type)) =
-                self.constants.places.iter().find(|(span, _)| *span == value.span)
+        if let Expr::Value(given) = expression
+            && let Some((_, data_type)) = self.constants.of(given)
         {
-            *expression = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(expression.clone()),
-                data_type: data_type.clone(),
-                array: false,
-                format: None,
-            };
+            *expression = cast(expression.clone(), data_type.clone());
         }
         ControlFlow::Continue(())
     }

@@ -1,10 +1,9 @@
 //! Names and numbers of the catalogue's things, as PostgreSQL's tools cast one to the other.
 
-use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Function, Ident, ObjectName, SelectItem,
-};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Function, Ident, ObjectName, SelectItem};
 
 use super::call;
+use super::sets::cast;
 use crate::functions::TYPE_OF;
 
 /// The function that a name of a relation in quotes is made a number by.
@@ -24,7 +23,7 @@ fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
     let is_constant = matches!(given, Expr::Value(_));
     let wanted = match data_type {
         DataType::Regclass => "regclass".to_owned(),
-        DataType::Custom(name, _) => name.0.last()?.to_string().to_lowercase(),
+        DataType::Custom(name, _) => last_word(name),
         _ => return None,
     };
     match (wanted.as_str(), is_constant) {
@@ -42,15 +41,9 @@ fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     let (DataType::Custom(wanted, _), Expr::Function(named)) = (data_type, given) else {
         return None;
     };
-    let wanted = wanted.0.last()?.to_string().to_lowercase();
-    if wanted == "oid" && function_name(&named.name) == TYPE_OF {
-        return Some(Expr::Cast {
-            kind: CastKind::DoubleColon,
-            expr: Box::new(call("to_regtype", given.clone())),
-            data_type: data_type.clone(),
-            array: false,
-            format: None,
-        });
+    let wanted = last_word(wanted);
+    if wanted == "oid" && last_word(&named.name) == TYPE_OF {
+        return Some(cast(call("to_regtype", given.clone()), data_type.clone()));
     }
     (wanted == "oid" && named.name.to_string() == "regclass_name").then(|| {
         let name = ObjectName::from(vec![Ident::new(NUMBER_OF_RELATION)]);
@@ -58,8 +51,8 @@ fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     })
 }
 
-/// The name of a function, without its schema.
-fn function_name(name: &ObjectName) -> String {
+/// The name of a type or a function, without its schema.
+fn last_word(name: &ObjectName) -> String {
     name.0.last().map(|name| name.to_string().to_lowercase()).unwrap_or_default()
 }
 
@@ -88,7 +81,7 @@ pub(super) fn show_names(items: &mut [SelectItem]) {
 /// `'name'::regproc::oid`, as psql's `\sf` asks.
 pub(super) fn is_number_of_function(data_type: &DataType, given: &Expr) -> bool {
     let word = |data_type: &DataType| match data_type {
-        DataType::Custom(name, _) => name.0.last().map(|name| name.to_string().to_lowercase()),
+        DataType::Custom(name, _) => Some(last_word(name)),
         _ => None,
     };
     let Expr::Cast { data_type: inner, .. } = given else { return false };

@@ -10,7 +10,7 @@ use onrush::{ColumnDefinition, DataType, Database, Result, Row, TableDefinition,
 
 use super::roles::{EVERYONE, SERVER_OWNER};
 use super::{Kind, Object, Right, Roles, store};
-use crate::kept::{self, Reads, existing, made};
+use crate::kept::{self, Reads};
 use crate::schemas;
 
 const DEFAULTS: &str = "onrush.default_rights";
@@ -90,17 +90,12 @@ pub(super) fn put(
 ) -> Result<()> {
     let Scope { owner, schema, kind } = scope;
     let key = [owner.into(), schema.into(), kind.letter().into(), role.into()];
-    match rights {
-        Some(rights) => {
-            let [owner, schema, kind, role] = key;
-            let row = [owner, schema, kind, role, store::written(rights)];
-            transaction.upsert(&made(database, definition()?)?, &row)
-        }
-        None => match existing(database, DEFAULTS)? {
-            Some(defaults) => store::remove(transaction, &defaults, &key),
-            None => Ok(()),
-        },
-    }
+    let row = rights.map(|rights| {
+        let [owner, schema, kind, role] = key.clone();
+        [owner, schema, kind, role, store::written(rights)]
+    });
+    let row = row.as_ref().map(<[_; 5]>::as_slice);
+    store::put_or_remove(database, transaction, definition()?, &key, row)
 }
 
 /// The transaction drops a role, or all that is its own: nothing is granted to it, nor on what it is going to make.

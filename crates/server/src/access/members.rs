@@ -10,7 +10,7 @@ use onrush::{ColumnDefinition, DataType, Database, Result, Row, TableDefinition,
 
 use super::roles::SERVER_OWNER;
 use super::{Role, Roles, store};
-use crate::kept::{self, Reads, existing, made};
+use crate::kept::{self, Reads};
 
 const MEMBERS: &str = "onrush.members";
 
@@ -138,16 +138,11 @@ pub(super) fn put(
     (member, role): (i64, i64),
     membership: Option<Membership>,
 ) -> Result<()> {
-    match membership {
-        Some(Membership { grantor, has_admin }) => {
-            let row = [member.into(), role.into(), grantor.into(), has_admin.into()];
-            transaction.upsert(&made(database, definition()?)?, &row)
-        }
-        None => match existing(database, MEMBERS)? {
-            Some(members) => store::remove(transaction, &members, &[member.into(), role.into()]),
-            None => Ok(()),
-        },
-    }
+    let row = membership.map(|Membership { grantor, has_admin }| {
+        [member.into(), role.into(), grantor.into(), has_admin.into()]
+    });
+    let row = row.as_ref().map(<[_; 4]>::as_slice);
+    store::put_or_remove(database, transaction, definition()?, &[member.into(), role.into()], row)
 }
 
 /// The transaction drops a role: it is in none, and none is in it.

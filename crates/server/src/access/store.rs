@@ -159,13 +159,11 @@ pub(super) fn put_no_inherit(
     transaction: &mut Transaction<'_>,
     role: &Role,
 ) -> Result<()> {
-    if !role.no_inherit {
-        let Some(apart) = existing(database, NO_INHERIT)? else { return Ok(()) };
-        return remove(transaction, &apart, &[role.number.into()]);
-    }
     let number = ColumnDefinition::new("role", DataType::Int64).not_null();
     let apart = TableDefinition::builder(NO_INHERIT).column(number).primary_key(["role"]);
-    transaction.upsert(&made(database, apart.build()?)?, &[role.number.into()])
+    let row = [role.number.into()];
+    let kept = role.no_inherit.then_some(row.as_slice());
+    put_or_remove(database, transaction, apart.build()?, &row, kept)
 }
 
 pub(super) fn remove_role(
@@ -228,6 +226,23 @@ pub(super) fn remove(
         return Ok(());
     }
     Err(Error::Conflict { table: table.name().to_owned(), key: KeyInWords(Vec::new()) })
+}
+
+/// Puts a row in place of the one of its key, in a table that is made when it is first needed; none is no row.
+pub(super) fn put_or_remove(
+    database: &Database,
+    transaction: &mut Transaction<'_>,
+    definition: TableDefinition,
+    key: &[Value<'_>],
+    row: Option<&[Value<'_>]>,
+) -> Result<()> {
+    match row {
+        Some(row) => transaction.upsert(&made(database, definition)?, row),
+        None => match existing(database, definition.name())? {
+            Some(table) => remove(transaction, &table, key),
+            None => Ok(()),
+        },
+    }
 }
 
 /// Whom a table belongs to, in a transaction that keeps others from giving it to somebody else.

@@ -557,6 +557,7 @@ fn put_data_row(
     output.put_u8(b'D');
     output.put_i32(0);
     output.put_u16(u16::try_from(columns.len()).map_err(|_| too_long())?);
+    let encoding = client_encoding();
     for (index, column) in columns.iter().enumerate() {
         let value = &row[column.source];
         if matches!(value, Value::Null | Value::Default) {
@@ -569,7 +570,7 @@ fn put_data_row(
             values::binary(value, column.column_type, output)?;
         } else {
             values::write_text_of(value, column.column_type, output)?;
-            values::as_of_client(output, at + 4)?;
+            values::as_of_client(output, at + 4, encoding)?;
         }
         let length = i32::try_from(output.len() - at - 4).map_err(|_| too_long())?;
         output[at..at + 4].copy_from_slice(&length.to_be_bytes());

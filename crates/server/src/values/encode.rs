@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
-use onrush_query::style::client_encoding;
+use onrush_query::style::{ClientEncoding, client_encoding};
 use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 use postgres_types::{ToSql, Type};
 
@@ -15,8 +15,11 @@ use crate::error::{Result, SqlError, state};
 ///
 /// # Errors
 /// A character that the encoding has not (`22P05`).
-pub(crate) fn as_of_client(output: &mut BytesMut, start: usize) -> Result<()> {
-    let encoding = client_encoding();
+pub(crate) fn as_of_client(
+    output: &mut BytesMut,
+    start: usize,
+    encoding: ClientEncoding,
+) -> Result<()> {
     if !encoding.is_other() || output[start..].is_ascii() {
         return Ok(());
     }

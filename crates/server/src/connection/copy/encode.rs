@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use onrush::{Row, Value};
+use onrush_query::style::client_encoding;
 
 use crate::error::Result;
 use crate::sql::{LineFormat, OutputColumn};
@@ -45,7 +46,7 @@ fn line(
     super::message(output, |output| {
         let start = output.len();
         line_bytes(format, fields, output);
-        encoded = values::as_of_client(output, start);
+        encoded = values::as_of_client(output, start, client_encoding());
     });
     encoded
 }
