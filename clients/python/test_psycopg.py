@@ -94,13 +94,13 @@ def test_defaults_are_made_by_the_server(connection):
     assert connection.execute("INSERT INTO t DEFAULT VALUES RETURNING id").fetchone() == (2,)
 
 
-def test_a_pipeline_of_inserts_is_a_commit_each(connection):
+def test_a_pipeline_of_inserts_is_all_or_nothing(connection):
     connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
     with pytest.raises(psycopg.errors.UniqueViolation), connection.pipeline():
         for number in [1, 2, 3]:
             connection.execute("INSERT INTO t VALUES (%s)", [number])
         connection.execute("INSERT INTO t VALUES (%s)", [2])
-    assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
 def test_many_rows_by_executemany_and_by_values(connection):

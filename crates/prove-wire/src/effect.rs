@@ -247,8 +247,8 @@ impl Place<'_> {
         let count = changes.len();
         let tags = match way {
             Way::Copy => vec![format!("COPY {count}")],
-            // In a transaction each row of a pipeline is a statement.
-            Way::Pipelined => vec!["INSERT 0 1".to_owned(); count],
+            // In a transaction each row of a pipeline is a statement, and that of a batch always.
+            Way::Pipelined | Way::Batched => vec!["INSERT 0 1".to_owned(); count],
             Way::Simple | Way::Extended => vec![format!("INSERT 0 {count}")],
         };
         let rows = returning.then_some(shown);

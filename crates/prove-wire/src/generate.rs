@@ -351,10 +351,11 @@ impl Source {
     }
 
     fn insert(&mut self, table: String) -> Statement {
-        let (way, most) = match self.random.below(6) {
+        let (way, most) = match self.random.below(7) {
             0 | 1 => (Way::Simple, 3),
             2 => (Way::Extended, 1),
             3 | 4 => (Way::Pipelined, 6),
+            5 => (Way::Batched, 6),
             _ => (Way::Copy, 8),
         };
         let (rows, conflict) = (self.some_rows(most), OnConflict::Fail);

@@ -30,6 +30,8 @@ pub enum Way {
     Extended,
     /// One statement for each row, all sent before the first answer: a commit each, outside of a transaction.
     Pipelined,
+    /// One statement for each row, all sent in one go with one Sync behind them: all rows or none.
+    Batched,
     /// COPY FROM STDIN.
     Copy,
 }
@@ -218,6 +220,9 @@ impl Statement {
                 Way::Pipelined => {
                     return Request::Pipelined(text, rows.iter().map(values).collect());
                 }
+                Way::Batched => {
+                    return Request::Batched(text, rows.iter().map(values).collect());
+                }
                 Way::Copy => {
                     let lines =
                         rows.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect();
@@ -329,6 +334,7 @@ impl Statement {
             Way::Simple => "",
             Way::Extended => " -- extended",
             Way::Pipelined => " -- pipelined, one statement a row",
+            Way::Batched => " -- batched, one statement a row",
             Way::Copy => " -- by COPY",
         };
         format!("INSERT INTO {table} (k, v) VALUES {}{conflict}{returning}{way}", rows.join(", "))

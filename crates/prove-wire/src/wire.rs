@@ -50,6 +50,8 @@ pub enum Request {
     Extended(String, Vec<String>),
     /// The same text with several sets of parameters, each run and synced, all sent in one go.
     Pipelined(String, Vec<Vec<String>>),
+    /// The same, each run, and one Sync behind all of them.
+    Batched(String, Vec<Vec<String>>),
     /// A COPY FROM STDIN and its lines.
     CopyIn(String, String),
 }
@@ -94,13 +96,22 @@ impl Client {
                 self.copy_data = Some(lines.clone().into_bytes());
             }
             Request::Extended(text, values) => {
-                message(&mut output, b'P', &[b"\0", text.as_bytes(), b"\0\0\0"]);
-                bound(&mut output, values);
+                parse(&mut output, text);
+                run(&mut output, values);
+                sync(&mut output);
             }
             Request::Pipelined(text, sets) => {
-                message(&mut output, b'P', &[b"\0", text.as_bytes(), b"\0\0\0"]);
-                sets.iter().for_each(|values| bound(&mut output, values));
+                parse(&mut output, text);
+                for values in sets {
+                    run(&mut output, values);
+                    sync(&mut output);
+                }
                 self.awaited += sets.len().saturating_sub(1);
+            }
+            Request::Batched(text, sets) => {
+                parse(&mut output, text);
+                sets.iter().for_each(|values| run(&mut output, values));
+                sync(&mut output);
             }
         }
         self.stream.set_nonblocking(false)?;
@@ -223,7 +234,15 @@ impl Client {
 }
 
 /// Bind, Execute and Sync of the statement without a name.
-fn bound(output: &mut Vec<u8>, values: &[String]) {
+fn parse(output: &mut Vec<u8>, text: &str) {
+    message(output, b'P', &[b"\0", text.as_bytes(), b"\0\0\0"]);
+}
+
+fn sync(output: &mut Vec<u8>) {
+    message(output, b'S', &[]);
+}
+
+fn run(output: &mut Vec<u8>, values: &[String]) {
     let count = u16::try_from(values.len()).unwrap_or(u16::MAX).to_be_bytes();
     let mut body = vec![0, 0, 0, 0];
     body.extend_from_slice(&count);
@@ -234,7 +253,6 @@ fn bound(output: &mut Vec<u8>, values: &[String]) {
     body.extend_from_slice(&[0, 0]);
     message(output, b'B', &[&body]);
     message(output, b'E', &[&[0, 0, 0, 0, 0]]);
-    message(output, b'S', &[]);
 }
 
 fn message(output: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {

@@ -14,7 +14,7 @@ use super::memory::{Part, parsed_bytes};
 use super::message::{self, Bind, Execute, Named, Parse};
 use super::portal::{Portal, State};
 use super::run::Manner;
-use super::{Connection, Stop};
+use super::{Connection, Stop, pipeline};
 use crate::error::{Result, SqlError, state};
 use crate::execute::Backend;
 use crate::execute::plan::{CursorPlan, Plan, RowsPlan, SessionPlan, WritePlan};
@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut statements = sql::read(text)?.into_iter();
         let parsed = statements.next();
         if statements.next().is_some() {
-            let message = "a prepared statement has several statements in it";
+            let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
         }
         let shown = (clients::shown(text), parsed_bytes(text));
@@ -308,7 +308,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// at once. False, and nothing has been done, if something else is to be run.
     pub(super) fn run_insert(&mut self, body: &[u8]) -> std::result::Result<bool, Stop> {
         let Execute { portal: name, .. } = Execute::read(body)?;
-        let portal = self.portals.get_mut(name)?;
+        let is_last = self.wire.has_sync_next();
+        let portal =
+            self.portals.get_mut(name).map_err(|error| self.backend.after_failure(error))?;
         let statement = &portal.statement;
         let insert = match (&statement.plan, &portal.state) {
             (Plan::Rows(RowsPlan::Write(WritePlan::Insert(insert))), State::New)
@@ -323,6 +325,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Ok(false);
         }
         self.backend.begin_statement(&statement.text);
+        pipeline::enter(&mut self.backend, statement, is_last)?;
         match self.backend.execute_insert(insert, &portal.bound) {
             Ok(tag) => {
                 portal.state = State::Done;
@@ -343,8 +346,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn run_portal(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         let Execute { portal: name, rows_max } = Execute::read(body)?;
         // Taken out while it runs: a portal whose statement fails is gone.
-        let mut portal = self.portals.take(name)?;
+        let mut portal =
+            self.portals.take(name).map_err(|error| self.backend.after_failure(error))?;
         self.backend.begin_statement(&portal.statement.text);
+        if matches!(portal.state, State::New) {
+            pipeline::enter(&mut self.backend, &portal.statement, self.wire.has_sync_next())?;
+        }
         let state = match std::mem::replace(&mut portal.state, State::Done) {
             State::New => {
                 let Portal { statement, bound, formats, .. } = &mut portal;

@@ -23,6 +23,7 @@ mod line;
 mod login;
 mod memory;
 mod message;
+mod pipeline;
 mod portal;
 mod run;
 mod startup;
@@ -328,6 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 other => other.map(drop),
             },
             b'S' => {
+                self.end_pipeline()?;
                 self.skips_to_sync = false;
                 self.ready();
                 Ok(())
@@ -439,6 +441,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The statements of a text, one after the other. Several that read and write rows and define something are
     /// one transaction.
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
+        self.end_pipeline()?;
         let text = message::text(body)?;
         self.ask_for_text(text)?;
         let (statements, shown) = (sql::read(text)?, clients::shown(text));

@@ -87,6 +87,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         (self.stream, self.memory)
     }
 
+    /// Whether a Sync has arrived behind what has been handled, with nothing to be run before it.
+    pub(super) fn has_sync_next(&self) -> bool {
+        let mut input = &self.input[..];
+        while let Some((header, rest)) = input.split_first_chunk::<HEADER_BYTES>() {
+            let [kind, length @ ..] = header;
+            // Close and Flush run nothing.
+            if !matches!(kind, b'C' | b'H') {
+                return *kind == b'S';
+            }
+            let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+            let Some(next) = rest.get(length.saturating_sub(4)..) else { return false };
+            input = next;
+        }
+        false
+    }
+
     /// The next message, if all of it has arrived.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>> {
         self.next_frame_below(self.message_bytes_max)

@@ -171,6 +171,8 @@ pub(crate) struct Backend {
     savepoints: Vec<NamedSavepoint>,
     /// Whether the transaction that was over last was rolled back.
     pub(crate) is_rolled_back: bool,
+    /// Whether the open transaction ends with the client's Sync.
+    is_pipeline: bool,
     temporaries: Temporaries,
     pub(crate) settings: Settings,
     /// What the answers that are not sent yet must wait for, beside what the session says.
@@ -241,6 +243,7 @@ impl Backend {
             touched: Touched::NOTHING,
             savepoints: Vec::new(),
             is_rolled_back: false,
+            is_pipeline: false,
             temporaries: Temporaries::default(),
             settings,
             newest: None,
@@ -457,6 +460,11 @@ impl Backend {
             // What cannot be looked at stays as it was, and what is done with it fails.
             let _ = self.look_again();
         }
+    }
+
+    /// What is said where something is missing that a failed transaction may have taken with it.
+    pub(crate) fn after_failure(&self, error: SqlError) -> SqlError {
+        if matches!(self.work, Work::Failed(_)) { in_failed_transaction() } else { error }
     }
 
     /// An error as the client is to be told of it.

@@ -75,6 +75,9 @@ impl Work {
 impl Backend {
     /// Begins a transaction.
     pub(crate) fn begin(&mut self, modes: TransactionModes) -> Result<()> {
+        if std::mem::take(&mut self.is_pipeline) {
+            return self.settings.set_modes(modes);
+        }
         if self.is_in_transaction() {
             let told = SqlError::new(state::ACTIVE_TRANSACTION, "there is a transaction already");
             self.notices.push(told.warning());
@@ -101,6 +104,30 @@ impl Backend {
         }
     }
 
+    /// Begins a transaction that ends with the client's Sync.
+    pub(crate) fn begin_pipeline(&mut self, modes: TransactionModes) -> Result<()> {
+        self.begin(modes)?;
+        self.is_pipeline = true;
+        Ok(())
+    }
+
+    /// Whether the transaction is one that nobody has said BEGIN to.
+    pub(crate) fn is_in_pipeline(&self) -> bool {
+        self.is_pipeline
+    }
+
+    /// Commits the transaction of a pipeline; one that has failed is rolled back.
+    pub(crate) fn end_pipeline(&mut self) -> Result<()> {
+        self.is_pipeline = false;
+        match self.work {
+            Work::Open(_) => self.commit().map(drop),
+            _ => {
+                self.roll_back();
+                Ok(())
+            }
+        }
+    }
+
     /// SET TRANSACTION.
     pub(super) fn set_transaction(&mut self, modes: TransactionModes) -> Result<Answer> {
         if !self.is_in_transaction() {
@@ -120,6 +147,7 @@ impl Backend {
     /// Commits; what has failed is rolled back, and the tag says so.
     pub(crate) fn commit(&mut self) -> Result<Answer> {
         self.follow_setting();
+        self.end_unsaid();
         let mut open = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(open) => open,
             other => {
@@ -161,6 +189,7 @@ impl Backend {
     }
 
     pub(crate) fn roll_back(&mut self) -> Answer {
+        self.end_unsaid();
         self.work = match std::mem::replace(&mut self.work, Work::Gone) {
             Work::Open(mut open) | Work::Failed(mut open) => {
                 clock::end_transaction();
@@ -183,6 +212,13 @@ impl Backend {
         self.forget_definitions();
         self.follow_users();
         Answer::Done("ROLLBACK".into())
+    }
+
+    /// COMMIT and ROLLBACK end the transaction of a pipeline, and say that nobody has begun it.
+    fn end_unsaid(&mut self) {
+        if std::mem::take(&mut self.is_pipeline) {
+            self.notices.push(no_transaction());
+        }
     }
 
     /// Before a plan of the open transaction is run: waits where another transaction defines the table that it

@@ -240,6 +240,7 @@ impl Parsed {
                 | Statement::Query(_)
                 | Statement::Update(_)
                 | Statement::Delete(_)
+                | Statement::Merge(_)
                 | Statement::Execute { .. }
                 | Statement::CreateTable(_)
                 | Statement::CreateView(_)

@@ -34,6 +34,7 @@ mod long_values_go_through;
 mod members_have_the_rights_of_their_roles;
 mod names_mean_what_they_mean_in_postgresql;
 mod no_clause_is_passed_over_in_silence;
+mod pipelines_are_all_or_nothing;
 mod prepared_statements_follow_altered_tables;
 mod prepared_statements_take_parameters_of_every_type;
 mod psql_and_pgbench_are_served;
