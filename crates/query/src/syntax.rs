@@ -359,13 +359,18 @@ impl VisitorMut for Writer<'_> {
                         None => return self.refuse(format!("the operator {}", words.join("."))),
                     }
                 }
+                if matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
+                    things::compare_types(&mut [&mut **left, &mut **right]);
+                }
                 if let Some(other) =
                     calls::of_two(left, op, right).or_else(|| compared::rows(left, op, right))
                 {
                     *expression = other;
                 }
             }
-            Expr::InList { .. } => {
+            Expr::InList { expr, list, .. } => {
+                let mut compared: Vec<&mut Expr> = list.iter_mut().chain([&mut **expr]).collect();
+                things::compare_types(&mut compared);
                 compared::row_in(expression);
             }
             Expr::Substring { .. } | Expr::Position { .. } | Expr::Overlay { .. } => {

@@ -9,6 +9,12 @@ use crate::functions::TYPE_OF;
 /// The function that a name of a relation in quotes is made a number by.
 const NUMBER_OF_RELATION: &str = "regclass_oid";
 
+/// The function that a number or a name of a type is made its own name by.
+const NAME_OF_TYPE: &str = "regtype_name";
+
+/// The function that a name of a type is made a number by.
+const NUMBER_OF_TYPE: &str = "to_regtype";
+
 /// What a cast to the name or the number of a thing stands for.
 pub(super) fn named(data_type: &DataType, given: &Expr) -> Option<Expr> {
     match name_function(data_type, given) {
@@ -29,26 +35,48 @@ fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
     match (wanted.as_str(), is_constant) {
         ("regclass", true) => Some(NUMBER_OF_RELATION),
         ("regclass", false) => Some("regclass_name"),
-        ("regtype", false) => Some("regtype_name"),
+        ("regtype", _) => Some(NAME_OF_TYPE),
         ("regnamespace", false) => Some("regnamespace_name"),
         _ => None,
     }
 }
 
-/// `name::regclass::oid`, where the name was made a name already, and `pg_typeof(value)::oid`: the number that the name
-/// stands for.
+/// `name::regclass::oid` and `name::regtype::oid`, where the name was made a name already, and `pg_typeof(value)::oid`: the
+/// number that the name stands for.
 fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     let (DataType::Custom(wanted, _), Expr::Function(named)) = (data_type, given) else {
         return None;
     };
     let wanted = last_word(wanted);
-    if wanted == "oid" && last_word(&named.name) == TYPE_OF {
-        return Some(cast(call("to_regtype", given.clone()), data_type.clone()));
+    if wanted == "oid" && is_name_of_type(given) {
+        return Some(cast(call(NUMBER_OF_TYPE, given.clone()), data_type.clone()));
     }
     (wanted == "oid" && named.name.to_string() == "regclass_name").then(|| {
         let name = ObjectName::from(vec![Ident::new(NUMBER_OF_RELATION)]);
         Expr::Function(Function { name, ..named.clone() })
     })
+}
+
+/// Whether it is a type, which is its name to who looks at it.
+fn is_name_of_type(given: &Expr) -> bool {
+    let Expr::Function(named) = given else { return false };
+    matches!(last_word(&named.name).as_str(), TYPE_OF | NAME_OF_TYPE)
+}
+
+/// Types are compared by their numbers, with each other and with the numbers of columns.
+pub(super) fn compare_types(compared: &mut [&mut Expr]) {
+    let is_type = |given: &Expr| {
+        let is_number = |named: &Function| last_word(&named.name) == NUMBER_OF_TYPE;
+        is_name_of_type(given) || matches!(given, Expr::Function(named) if is_number(named))
+    };
+    if !compared.iter().any(|given| is_type(given)) {
+        return;
+    }
+    for given in compared {
+        if is_name_of_type(given) {
+            **given = call(NUMBER_OF_TYPE, given.clone());
+        }
+    }
 }
 
 /// The name of a type or a function, without its schema.

@@ -1,7 +1,8 @@
 //! `pg_type`: the types that columns can have, and those of the catalogue itself.
 
 use onrush::{DataType, Database, EnumType, Row, Table, Value};
-use onrush_query::{Client, ColumnType, SystemFunction};
+use onrush_query::{Client, ColumnType, QueryError, SystemFunction};
+use postgres_types::Type;
 
 use super::functions::number;
 use super::kinds::{BOOL, CHAR, INT2, INT4, INT8, NAME, OID, REAL, TEXT, TEXTS};
@@ -107,19 +108,61 @@ pub(super) fn functions(database: &Database) -> Vec<SystemFunction> {
             let (naming, modifier) = (Naming::of(seen, client), number(given, 1).unwrap_or(-1));
             names::type_with(&naming, number(given, 0)?, modifier).map(Value::from)
         }),
-        of_client("regtype_name", TEXT, |seen, client, given| {
-            let named = names::type_with(&Naming::of(seen, client), number(given, 0)?, -1);
-            Some(named.map_or("-".into(), Value::from))
-        }),
         of_client("to_regtype", INT8, |seen, client, given| {
             let Some(Value::Text(name)) = given.first() else { return None };
-            let lookup = Lookup { seen, path: &client.schemas() };
-            if let Some(own) = lookup.written_own_type(name) {
-                return Some(Value::Int64(names::table_oid(&own).into()));
-            }
-            Some(Value::Int64(values::oid_of(name.parse::<DataType>().ok()?).into()))
+            Some(Value::Int64(number_of(seen, client, name)?.into()))
         }),
+        regtype_name(database.clone()),
     ]
+}
+
+/// The name of a type that is given by its number, or by any name that it has.
+fn regtype_name(database: Database) -> SystemFunction {
+    SystemFunction::fallible_of_client("regtype_name", TEXT, move |client, given| {
+        let seen = seen_by(client, &database);
+        let named = |number| {
+            let named = names::type_with(&Naming::of(&seen, client), number, -1);
+            Ok(named.map_or("-".into(), Value::from))
+        };
+        match given.first() {
+            Some(Value::Text(name)) => match name.parse::<i64>() {
+                Ok(number) => named(number),
+                Err(_) => match number_of(&seen, client, name) {
+                    Some(number) => named(number.into()),
+                    None => {
+                        let message = format!("type \"{}\" does not exist", name.trim());
+                        Err(QueryError::refused("42704", message))
+                    }
+                },
+            },
+            _ => number(given, 0).map_or(Ok(Value::Null), named),
+        }
+    })
+}
+
+/// The number of the type of this name: one of those that were made here, in quotes as `pg_type` has it, or as SQL
+/// writes it.
+fn number_of(seen: &Seen, client: &Client, name: &str) -> Option<u32> {
+    let lookup = Lookup { seen, path: &client.schemas() };
+    if let Some(own) = lookup.written_own_type(name) {
+        return Some(names::table_oid(&own));
+    }
+    let plain = name.trim();
+    let plain = plain.strip_prefix("pg_catalog.").unwrap_or(plain);
+    let quoted = plain.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let in_catalogue = |wanted: &str| {
+        let numbers = KNOWN.iter().map(|(column_type, _)| values::oid_of(*column_type));
+        numbers
+            .into_iter()
+            .find(|number| Type::from_oid(*number).is_some_and(|known| known.name() == wanted))
+    };
+    match quoted {
+        Some(exact) => in_catalogue(exact),
+        None => {
+            let written = plain.parse::<DataType>().ok().map(values::oid_of);
+            written.or_else(|| in_catalogue(&plain.to_ascii_lowercase()))
+        }
+    }
 }
 
 /// Rows of `pg_enum`.

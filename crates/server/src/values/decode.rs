@@ -75,6 +75,7 @@ pub(super) fn binary(bytes: &[u8], oid: u32, encoding: ClientEncoding) -> Result
                 return Err(SqlError::new(state::INVALID_BINARY, message));
             }
         },
+        Type::CHAR => Value::from(one_byte(exactly(bytes)?)),
         Type::BYTEA => Value::Bytes(Cow::Borrowed(bytes)),
         Type::UUID => Value::Uuid(Uuid::from_bytes(exactly(bytes)?)),
         Type::DATE => {
@@ -143,6 +144,15 @@ fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
         let message = format!("a binary parameter has {} bytes, {N} are expected", bytes.len());
         SqlError::new(state::INVALID_BINARY, message)
     })
+}
+
+/// A value of the type `"char"` as text: none for zero, and digits in base eight for what is no ASCII.
+fn one_byte([byte]: [u8; 1]) -> String {
+    match byte {
+        0 => String::new(),
+        1..=127 => char::from(byte).to_string(),
+        _ => format!("\\{byte:03o}"),
+    }
 }
 
 fn no_such_timestamp() -> SqlError {

@@ -40,6 +40,7 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         return array::encode(&array, element, out);
     }
     match value {
+        Value::Text(written) if column_type == ColumnType::Char => out.put_u8(one_byte(written)),
         // Numbers of things have no sign; none here is beyond 32 bits.
         Value::Int64(number) if column_type == ColumnType::Stored(DataType::Oid) => {
             out.put_u32(u32::try_from(*number).unwrap_or(0));
@@ -85,4 +86,12 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         }
     }
     Ok(())
+}
+
+/// A value of the type `"char"`, which is zero where there is nothing of it.
+fn one_byte(written: &str) -> u8 {
+    let octal = written.strip_prefix('\\').filter(|digits| digits.len() == 3);
+    octal
+        .and_then(|digits| u8::from_str_radix(digits, 8).ok())
+        .unwrap_or_else(|| written.bytes().next().unwrap_or(0))
 }
