@@ -41,8 +41,8 @@ fn name_function(data_type: &DataType, given: &Expr) -> Option<&'static str> {
     }
 }
 
-/// `name::regclass::oid` and `name::regtype::oid`, where the name was made a name already, and `pg_typeof(value)::oid`: the
-/// number that the name stands for.
+/// `name::regclass::oid` and `name::regtype::oid`, where the name was made a name already, and `pg_typeof(value)::oid`:
+/// the number that the name stands for.
 fn number_of_relation(data_type: &DataType, given: &Expr) -> Option<Expr> {
     let (DataType::Custom(wanted, _), Expr::Function(named)) = (data_type, given) else {
         return None;

@@ -158,6 +158,21 @@ async fn the_rows_of_a_query_are_copied_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_binary_copy_ends_behind_a_row_with_its_marker_or_without() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, name text)").await;
+    let rows = "COPY (VALUES (1, 'a'), (2, NULL)) TO STDOUT (FORMAT binary)";
+    let whole = copy_out(&client, rows).await;
+    let (rows, _marker) = whole.split_at(whole.len() - 2);
+    let copy = "COPY t FROM STDIN (FORMAT binary)";
+    assert_eq!(copy_in(&client, copy, rows).await.unwrap(), 2);
+    query(&client, "DELETE FROM t").await;
+    let cut = &rows[..rows.len() - 1];
+    assert_eq!(code(&copy_in(&client, copy, cut).await.unwrap_err()), "22P04");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_binary_copy_of_a_query_is_copied_in_as_the_same_rows() {
     let world = World::new();
     let client = world.client().await;

@@ -68,7 +68,12 @@ impl Decoder {
             None if self.input.len() - self.at > LINE_BYTES_MAX => {
                 Err(SqlError::new(state::LIMIT_EXCEEDED, "a row is longer than any can be"))
             }
-            None if is_end => Err(bad("the stream ends before its end marker")),
+            // As in PostgreSQL, the end of the stream behind a row is one, too: pgx sends no marker.
+            None if is_end && self.has_header && self.at == self.input.len() => {
+                self.is_over = true;
+                Ok(false)
+            }
+            None if is_end => Err(bad("the stream ends within a row")),
             None => Ok(false),
         }
     }
