@@ -233,7 +233,7 @@ impl Client {
     }
 }
 
-/// Bind, Execute and Sync of the statement without a name.
+/// Parse of the statement without a name.
 fn parse(output: &mut Vec<u8>, text: &str) {
     message(output, b'P', &[b"\0", text.as_bytes(), b"\0\0\0"]);
 }
@@ -242,6 +242,7 @@ fn sync(output: &mut Vec<u8>) {
     message(output, b'S', &[]);
 }
 
+/// Bind and Execute of the statement without a name.
 fn run(output: &mut Vec<u8>, values: &[String]) {
     let count = u16::try_from(values.len()).unwrap_or(u16::MAX).to_be_bytes();
     let mut body = vec![0, 0, 0, 0];
