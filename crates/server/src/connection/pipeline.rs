@@ -10,7 +10,7 @@ use super::{Connection, Stop};
 use crate::error::Result;
 use crate::execute::Backend;
 use crate::execute::plan::{Plan, SessionPlan};
-use crate::sql::{Parsed, TransactionModes};
+use crate::sql::Parsed;
 
 /// What the transaction of a pipeline is to a statement.
 enum Part {
@@ -43,7 +43,7 @@ pub(super) fn enter(backend: &mut Backend, statement: &Prepared, is_last: bool) 
     if is_last || backend.is_in_transaction() || !matches!(part(statement), Part::Of) {
         return Ok(());
     }
-    backend.begin_pipeline(TransactionModes::default())
+    backend.begin_pipeline()
 }
 
 /// The transaction of a pipeline, if there is one, is committed; if it has failed, rolled back.

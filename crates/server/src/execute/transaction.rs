@@ -105,8 +105,8 @@ impl Backend {
     }
 
     /// Begins a transaction that ends with the client's Sync.
-    pub(crate) fn begin_pipeline(&mut self, modes: TransactionModes) -> Result<()> {
-        self.begin(modes)?;
+    pub(crate) fn begin_pipeline(&mut self) -> Result<()> {
+        self.begin(TransactionModes::default())?;
         self.is_pipeline = true;
         Ok(())
     }
