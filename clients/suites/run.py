@@ -1,6 +1,6 @@
 """Runs drivers' own tests, which nobody here wrote, against Onrush, and says which of them fail.
 
-    python clients/suites/run.py asyncpg pgx
+    python clients/suites/run.py asyncpg pgx sqlalchemy
     python clients/suites/run.py asyncpg --postgres 'host=127.0.0.1 port=5432 user=postgres'
 
 Each suite comes from its registry, in the version below, and is kept in target/tmp/suites. ONRUSH_BIN names the server
@@ -29,7 +29,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 KEPT = ROOT / "target" / "tmp" / "suites"
-ASYNCPG, PGX = "0.30.0", "v5.7.1"
+ASYNCPG, PGX, SQLALCHEMY = "0.30.0", "v5.7.1", "2.1.9"
 SUITE_SECONDS = 900
 # Fail, and keep tests behind them from passing.
 LEFT_OUT = {
@@ -48,18 +48,63 @@ def python():
     if not program.exists():
         run(sys.executable, "-m", "venv", KEPT / "venv")
         needed = [f"asyncpg=={ASYNCPG}", "pytest==8.4.2", "pytest-timeout==2.4.0", "distro"]
+        needed += ["psycopg[binary]==3.2.13", "typing-extensions", "greenlet"]
         run(program, "-m", "pip", "-q", "install", *needed)
     return program
 
 
-def asyncpg(server):
-    program = python()
-    folder = KEPT / f"asyncpg-{ASYNCPG}"
+def sources(program, name, version):
+    """The folder of a package's sources, which have its tests."""
+    folder = KEPT / f"{name}-{version}"
     if not folder.exists():
         only_source = ["--no-deps", "--no-binary", ":all:"]
-        run(program, "-m", "pip", "-q", "download", *only_source, "-d", KEPT, f"asyncpg=={ASYNCPG}")
-        with tarfile.open(KEPT / f"asyncpg-{ASYNCPG}.tar.gz") as archive:
+        run(program, "-m", "pip", "-q", "download", *only_source, "-d", KEPT, f"{name}=={version}")
+        with tarfile.open(KEPT / f"{name}-{version}.tar.gz") as archive:
             archive.extractall(KEPT, filter="data")
+    return folder
+
+
+def pytest_results(suite, folder, environment, options):
+    """What each test of a folder came to."""
+    program = python()
+    told = subprocess.run(
+        [program, "-m", "pytest", "-q", "-rA", "--tb=native", "-p", "no:cacheprovider", *options],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SUITE_SECONDS,
+    )
+    (KEPT / f"{suite}.txt").write_text(told.stdout)
+    if "INTERNALERROR" in told.stdout:
+        sys.exit(f"pytest has not come to the end: see {KEPT / suite}.txt")
+    results = {}
+    for outcome, test in re.findall(r"^(PASSED|FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", told.stdout, re.M):
+        results[test] = results.get(test, True) and outcome == "PASSED"
+    return results
+
+
+def sqlalchemy(server):
+    folder = sources(python(), "sqlalchemy", SQLALCHEMY)
+    # It makes extensions before any test, which few of its tests need: those fail by themselves without them.
+    provision = folder / "lib" / "sqlalchemy" / "dialects" / "postgresql" / "provision.py"
+    written = provision.read_text()
+    provision.write_text(re.sub(r'\("(citext|hstore)", \(13,\)\)', r'("\1", (99,))', written))
+    for schema in ("test_schema", "test_schema_2"):
+        execute(server, f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    url = "postgresql+psycopg://{user}@{host}:{port}/{dbname}".format(**{"dbname": "postgres", **server})
+    results = pytest_results(
+        "sqlalchemy", folder, dict(os.environ), ["-p", "no:xdist", "--dburi", url, "test/dialect/test_suite.py"]
+    )
+    # The version of the server is part of each name.
+    return {re.sub(r"_postgresql\+psycopg_\d+_\d+", "", test): passed for test, passed in results.items()}
+
+
+def execute(server, statement):
+    words = " ".join(f"{name}={value}" for name, value in server.items())
+    text = "import psycopg, sys; psycopg.connect(sys.argv[1], autocommit=True).execute(sys.argv[2])"
+    run(python(), "-c", text, words, statement)
+
+
+def asyncpg(server):
+    program = python()
+    folder = sources(program, "asyncpg", ASYNCPG)
     # Apart from the sources of the driver itself, which are not built.
     tests = KEPT / "asyncpg" / "tests"
     if not tests.exists():
@@ -71,19 +116,8 @@ def asyncpg(server):
     }
     # One of its tests looks at how its sources are written.
     left_out = [f"--deselect={test}" for test in ["tests/test__sourcecode.py", *LEFT_OUT]]
-    options = ["-q", "-rA", "--tb=native", "--timeout=30", "-p", "no:cacheprovider", *left_out]
-    told = subprocess.run(
-        [program, "-m", "pytest", *options, "tests"], cwd=tests.parent, env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SUITE_SECONDS,
-    )
-    (KEPT / "asyncpg.txt").write_text(told.stdout)
-    if "INTERNALERROR" in told.stdout:
-        sys.exit(f"pytest has not come to the end: see {KEPT / 'asyncpg.txt'}")
-    found = re.findall(r"^(PASSED|FAILED|ERROR) (tests/\S+)", told.stdout, re.M)
-    results = dict.fromkeys(LEFT_OUT, False)
-    for outcome, test in found:
-        results[test] = results.get(test, True) and outcome == "PASSED"
-    return results
+    results = pytest_results("asyncpg", tests.parent, environment, ["--timeout=30", *left_out, "tests"])
+    return {**dict.fromkeys(LEFT_OUT, False), **results}
 
 
 def pgx(server):
@@ -108,13 +142,15 @@ def pgx(server):
     return results
 
 
-SUITES = {"asyncpg": asyncpg, "pgx": pgx}
+SUITES = {"asyncpg": asyncpg, "pgx": pgx, "sqlalchemy": sqlalchemy}
 
 
 @contextlib.contextmanager
 def onrush():
     """A server on a folder of its own."""
     program = os.environ.get("ONRUSH_BIN", str(ROOT / "target" / "debug" / "onrush"))
+    if not os.access(program, os.X_OK):
+        sys.exit(f"there is no program {program}: cargo build --workspace --bin onrush, or set ONRUSH_BIN")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

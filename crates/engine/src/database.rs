@@ -300,6 +300,13 @@ impl Database {
         }
     }
 
+    /// The table whose [`id`](Table::id) is this number; none if there is none, or an index has it.
+    #[must_use]
+    pub fn table_numbered(&self, number: u32) -> Option<Table> {
+        let entry = self.engine().catalog.by_id(number)?;
+        (!entry.is_index()).then(|| self.handle(entry))
+    }
+
     /// A number that grows with every table that is created, altered or dropped: while it is the same,
     /// what a name was found to mean is what it means.
     #[must_use]

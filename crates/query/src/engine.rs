@@ -28,8 +28,8 @@ use tokio::sync::mpsc;
 use crate::error::{QueryError, Result};
 use crate::first_rows::FirstRows;
 use crate::functions::{
-    self, CheckedArithmetic, CheckedCasts, ExistsAsValue, GroupSets, InputOrder, SingleRows,
-    SystemFunction, ZonedCasts,
+    self, CheckedArithmetic, CheckedCasts, ElementCasts, ExistsAsValue, GroupSets, InputOrder,
+    SingleRows, SystemFunction, ZonedCasts,
 };
 use crate::in_list::ListsOfRows;
 use crate::in_turn::PartsInTurn;
@@ -43,7 +43,7 @@ use crate::rows::{Batch, Rows};
 use crate::statement::Statement;
 use crate::style;
 use crate::types::ColumnType;
-use crate::typing::{Comparisons, Subscripts, Types};
+use crate::typing::{Comparisons, Subscripts, Types, cast};
 
 /// Batches that wait for whoever wants the rows.
 const BATCHES_WAITING_MAX: usize = 2;
@@ -103,6 +103,7 @@ impl QueryEngine {
             .with_config(config(&options))
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_analyzer_rule(Arc::new(ElementCasts { typed: cast }))
             .with_analyzer_rule(Arc::new(ZonedCasts))
             .with_analyzer_rule(Arc::new(CheckedCasts))
             .with_analyzer_rule(Arc::new(CheckedArithmetic))

@@ -94,6 +94,7 @@ pub(crate) fn prepare(
     constants.write(query);
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
+    labels::tell_numbered_apart(query);
     if let SetExpr::Select(select) = &mut *query.body {
         things::show_names(&mut select.projection);
     }
@@ -290,8 +291,9 @@ impl VisitorMut for Writer<'_> {
                     None => self.sources.write_out(call),
                 }
             }
-            // DataFusion does not look outside of a query for what stands in brackets.
-            Expr::Array(array) if arrays::has_columns(array) => {
+            // For what stands in brackets DataFusion neither looks outside of a query nor knows what
+            // types parameters have.
+            Expr::Array(array) if arrays::has_columns_or_parameters(array) => {
                 *expression = call_of("make_array", std::mem::take(&mut array.elem));
             }
             Expr::Identifier(name)

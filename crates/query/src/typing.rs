@@ -18,16 +18,13 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions::expr_fn::substring;
 use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
 use datafusion::logical_expr::utils::{COUNT_STAR_EXPANSION, merge_schema};
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, GetFieldAccess, LogicalPlan, Operator,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
 };
@@ -55,7 +52,9 @@ mod outer;
 mod parameters;
 mod sources;
 mod times;
+mod vectors;
 
+pub(crate) use casts::typed as cast;
 pub(crate) use keys::with_constants;
 use parameters::Told;
 pub(crate) use sources::of_source;
@@ -165,7 +164,7 @@ impl ExprPlanner for Comparisons {
     }
 }
 
-/// Subscripts of jsonb and of names.
+/// Subscripts of jsonb, of names and of vectors.
 #[derive(Debug)]
 pub(crate) struct Subscripts;
 
@@ -178,23 +177,11 @@ impl ExprPlanner for Subscripts {
         if let Some(planned) = json::subscript(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
-        Ok(match letter_of_name(&expr, schema)? {
+        Ok(match vectors::letter_of_name(&expr, schema)? {
             Some(planned) => PlannerResult::Planned(planned),
-            None => PlannerResult::Original(expr),
+            None => PlannerResult::Original(vectors::subscript(&expr, schema).unwrap_or(expr)),
         })
     }
-}
-
-/// A letter of a name, the first of which has the number 0: PostgreSQL keeps a name as an array of them.
-fn letter_of_name(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
-    let (_, field) = access.expr.to_field(schema)?;
-    let is_name = column_type(&field) == ColumnType::Stored(DataType::Name);
-    let (true, GetFieldAccess::ListIndex { key }) = (is_name, &access.field_access) else {
-        return Ok(None);
-    };
-    let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
-    let place = (**key).clone() + one();
-    Ok(Some(substring(access.expr.clone(), place, one())))
 }
 
 /// JSON as it was written has no order and no equality, as in PostgreSQL: what says the same may be
@@ -453,6 +440,11 @@ fn rewrite(
         }
         Expr::ScalarFunction(call) if calls::counts_as_integer(call.func.name()) => {
             Transformed::yes(calls::as_integers(call))
+        }
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "subscripts" | "array_lower" | "array_upper") =>
+        {
+            Transformed::yes(vectors::numbered(call, schema)?)
         }
         Expr::ScalarFunction(call) if call.func.name() == "date_bin" => {
             calls::check_stride(&call)?;

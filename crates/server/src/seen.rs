@@ -164,8 +164,11 @@ impl Seen {
 
     /// The table, sequence, view or type that the engine knows by a number.
     pub(crate) fn numbered(&self, number: u32) -> Option<Table> {
-        let mut tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
-        tables.find(|table| table.id() == number)
+        let found = match &self.own {
+            None => self.database.table_numbered(number),
+            Some(own) => own.tables.values().find(|table| table.id() == number).cloned(),
+        };
+        found.filter(|table| !is_reserved(table.name()))
     }
 
     /// All sequences of users, by name.

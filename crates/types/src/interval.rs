@@ -77,26 +77,38 @@ impl Interval {
         Some(Interval { months, days: self.days % DAYS_PER_MONTH, ..self })
     }
 
-    /// Months, days and what is left with the sign of the first of them that is not zero, as far as a day of the
-    /// days and thirty days of a month make up for it.
+    /// The microseconds with the sign of the days, as far as one of the days makes up for it.
     #[must_use]
-    pub fn with_one_sign(mut self) -> Interval {
-        let sign = |number: i64| i32::try_from(number.signum()).unwrap_or_default();
-        let days_sign = match self.days {
-            0 => sign(self.micros),
-            days => days.signum(),
-        };
-        let months_sign = self.months.signum();
-        if months_sign * days_sign < 0 {
-            self.days += months_sign * DAYS_PER_MONTH;
-            self.months -= months_sign;
-        }
+    pub fn with_time_of_days_sign(mut self) -> Interval {
         let days_sign = self.days.signum();
-        if days_sign * sign(self.micros) < 0 {
+        if i64::from(days_sign) * self.micros.signum() < 0 {
             self.micros += i64::from(days_sign) * DAY_MICROS;
             self.days -= days_sign;
         }
         self
+    }
+
+    /// The days with the sign of the months, as far as thirty days of one of the months make up for it.
+    #[must_use]
+    pub fn with_days_of_months_sign(mut self) -> Interval {
+        let months_sign = self.months.signum();
+        if months_sign * self.days.signum() < 0 {
+            self.days += months_sign * DAYS_PER_MONTH;
+            self.months -= months_sign;
+        }
+        self
+    }
+
+    /// Months, days and what is left with the sign of the first of them that is not zero, as far as a day of the
+    /// days and thirty days of a month make up for it.
+    #[must_use]
+    pub fn with_one_sign(mut self) -> Interval {
+        let months_sign = self.months.signum();
+        if self.days == 0 && i64::from(months_sign) * self.micros.signum() < 0 {
+            self.days += months_sign * DAYS_PER_MONTH;
+            self.months -= months_sign;
+        }
+        self.with_days_of_months_sign().with_time_of_days_sign()
     }
 
     /// Seconds, with years of 365.25 days, in millionths.

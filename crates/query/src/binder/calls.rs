@@ -252,7 +252,7 @@ impl Binder<'_> {
 
 /// Whether a function makes rows of one column, in FROM or of each row among the columns of an answer.
 pub(super) fn makes_rows(name: &str) -> bool {
-    matches!(name, "unnest" | "generate_series")
+    matches!(name, "unnest" | "generate_series" | "generate_subscripts")
 }
 
 /// Whether a function makes rows, of one column or of several.

@@ -247,7 +247,7 @@ impl Binder<'_> {
             }
         }
         let function = super::calls::function_name(name);
-        let is_known = function == "unnest"
+        let is_known = matches!(function.as_str(), "unnest" | "generate_subscripts")
             || array_of(&function).is_some()
             || self.engine.state.table_functions().contains_key(&function)
             || self.relations.is_always_empty(None, &function);

@@ -22,12 +22,6 @@ use crate::types::ColumnType;
 
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let signature = Signature::any(1, Volatility::Immutable);
-    let elements = |given: &[Value<'_>]| match given.first() {
-        Some(Value::Text(written)) => read_array(written).ok().map(|elements| elements.len()),
-        _ => None,
-    };
-    let subscripts = ColumnType::Array(DataType::Int32);
-    let number = |number: usize| i32::try_from(number).map_or(Value::Null, Value::Int32);
     vec![
         Arc::new(ScalarUDF::new_from_impl(NumberedElements { signature })),
         Arc::new(ScalarUDF::new_from_impl(WithoutElement {
@@ -36,12 +30,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         Arc::new(ScalarUDF::new_from_impl(Dimensions {
             signature: Signature::any(1, Volatility::Immutable),
         })),
-        SystemFunction::new("subscripts", subscripts, move |given| {
-            let Some(count) = elements(given) else { return Value::Null };
-            let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
-            write_array(numbers.iter().map(|number| Some(number.as_str()))).into()
-        })
-        .into_udf(),
         // Each element with a text before it; of NULL an array without elements.
         SystemFunction::new("with_prefix", ColumnType::Array(DataType::Text), |given| {
             let [Value::Text(prefix), Value::Text(written)] = given else { return "{}".into() };
@@ -51,15 +39,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
                 .map(|element| element.map(|element| format!("{prefix}{element}")))
                 .collect();
             write_array(prefixed.iter().map(Option::as_deref)).into()
-        })
-        .into_udf(),
-        // There is one dimension, and it begins at 1.
-        SystemFunction::new("array_upper", DataType::Int32.into(), move |given| {
-            elements(given).filter(|count| *count > 0).map_or(Value::Null, number)
-        })
-        .into_udf(),
-        SystemFunction::new("array_lower", DataType::Int32.into(), move |given| {
-            elements(given).filter(|count| *count > 0).map_or(Value::Null, |_| Value::Int32(1))
         })
         .into_udf(),
     ]

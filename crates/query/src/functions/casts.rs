@@ -133,7 +133,7 @@ impl AnalyzerRule for CheckedCasts {
     }
 }
 
-fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+pub(super) fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expression {
         Expr::Cast(Cast { expr, field })
             if expr

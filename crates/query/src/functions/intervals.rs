@@ -199,11 +199,11 @@ function!(
 );
 
 function!(justify_hours, "justify_hours", &[INTERVAL], INTERVAL, |given| {
-    justified(given, Interval::with_days)
+    justified(given, |interval| Some(interval.with_days()?.with_time_of_days_sign()))
 });
 
 function!(justify_days, "justify_days", &[INTERVAL], INTERVAL, |given| {
-    justified(given, Interval::with_months)
+    justified(given, |interval| Some(interval.with_months()?.with_days_of_months_sign()))
 });
 
 function!(justify_interval, "justify_interval", &[INTERVAL], INTERVAL, |given| {

@@ -1,6 +1,8 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
 mod all_matches;
+mod array_casts;
+mod array_numbers;
 mod array_sets;
 mod arrays;
 mod averages;
@@ -66,6 +68,8 @@ use onrush::{DataType, Value};
 use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
+pub(crate) use array_casts::{ElementCasts, of_elements};
+pub(crate) use array_numbers::FROM_ZERO;
 pub(crate) use array_sets::{ARRAY_CONTAINS, ARRAYS_OVERLAP};
 pub(crate) use averages::{decimal_sum, numeric_average};
 pub(crate) use bytes::escaped;
@@ -127,6 +131,7 @@ pub(crate) use zoned::ZonedCasts;
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let mut all = session::all();
     all.extend(uuid::all());
+    all.extend(array_numbers::all());
     all.extend(arrays::all());
     all.extend(array_sets::all());
     all.extend(json::all());

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 use onrush::{DataType, Value};
 
+use super::array_casts::is_of_elements;
 use super::fields::is_of_fields;
 use super::times_tz::time_as;
 use super::zoned::{is_zoned, local, plain};
@@ -194,7 +195,7 @@ pub(crate) fn bind_to_column(plan: LogicalPlan, timestamp: &Expr) -> Result<Logi
 
 /// Whether a function asks for the session's zone when it is called, and not before.
 pub(crate) fn is_told_where_called(function: &ScalarUDF) -> bool {
-    is_zoned(function) || is_of_fields(function)
+    is_zoned(function) || is_of_fields(function) || is_of_elements(function)
 }
 
 /// In microseconds since 1970.

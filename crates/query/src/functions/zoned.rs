@@ -195,7 +195,7 @@ impl AnalyzerRule for ZonedCasts {
     }
 }
 
-fn zoned(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+pub(super) fn zoned(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expression {
         Expr::Cast(cast) => {
             let to = cast.field.data_type();

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByKind,
     Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor,
-    Value, Visit, Visitor,
+    Value, ValueWithSpan, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -94,6 +94,10 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
                 vec![sets::of_bigints(call_of(&name, given))]
             }
             "generate_series" if given.iter().any(is_computed) => vec![call_of(&name, given)],
+            "generate_subscripts" => match subscripts(&given) {
+                Some(numbers) => vec![numbers],
+                None => return,
+            },
             "generate_series" => return name_column(alias, &name),
             _ => return,
         };
@@ -106,10 +110,22 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
             with_ordinality: false,
         };
     }
-    if let TableFactor::UNNEST { alias, array_exprs, .. } = relation
-        && array_exprs.len() == 1
-    {
-        name_column(alias, "unnest");
+    if let TableFactor::UNNEST { alias, array_exprs, .. } = relation {
+        tell_apart(array_exprs);
+        if array_exprs.len() == 1 {
+            name_column(alias, "unnest");
+        }
+    }
+}
+
+/// Writes expressions that are alike in other words: DataFusion calls the columns of an unnest by them.
+fn tell_apart(expressions: &mut [Expr]) {
+    let mut seen = Vec::with_capacity(expressions.len());
+    for expression in expressions {
+        while seen.contains(expression) {
+            *expression = call_of("coalesce", [expression.clone()]);
+        }
+        seen.push(expression.clone());
     }
 }
 
@@ -179,10 +195,10 @@ fn gather(query: &mut Query) -> Option<()> {
     Some(())
 }
 
-/// Whether an element of an array that is written out has columns.
-pub(super) fn has_columns(array: &Array) -> bool {
-    struct Columns;
-    impl Visitor for Columns {
+/// Whether an element of an array that is written out has columns or parameters.
+pub(super) fn has_columns_or_parameters(array: &Array) -> bool {
+    struct Open;
+    impl Visitor for Open {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
@@ -191,8 +207,15 @@ pub(super) fn has_columns(array: &Array) -> bool {
                 _ => ControlFlow::Continue(()),
             }
         }
+
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            match value.value {
+                Value::Placeholder(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
     }
-    array.elem.visit(&mut Columns).is_break()
+    array.elem.visit(&mut Open).is_break()
 }
 
 /// The array of the only column of a query, whose rows come in its order.
@@ -211,16 +234,25 @@ fn gathered(query: Box<Query>) -> Option<Query> {
 
 /// Functions that make rows of an array.
 pub(super) fn rows_of(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let given = |given: &FunctionArg| match given {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) => Some(given.clone()),
+        _ => None,
+    };
+    let given = list.args.iter().map(given).collect::<Option<Vec<Expr>>>()?;
     let rows = match function.name.to_string().to_lowercase().as_str() {
-        "_pg_expandarray" => "numbered_elements",
-        "generate_subscripts" => "subscripts",
+        "_pg_expandarray" => call("numbered_elements", given.into_iter().next()?),
+        "generate_subscripts" => subscripts(&given)?,
         _ => return None,
     };
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(array))) = list.args.first() else {
-        return None;
-    };
-    Some(call("unnest", call(rows, array.clone())))
+    Some(call("unnest", rows))
+}
+
+/// The array of the numbers of an array's elements: of its only dimension, the first comes first.
+fn subscripts(given: &[Expr]) -> Option<Expr> {
+    let [array, Expr::Value(dimension)] = given else { return None };
+    let is_first = matches!(&dimension.value, Value::Number(number, _) if number.as_str() == "1");
+    is_first.then(|| call("subscripts", array.clone()))
 }
 
 /// `(value).field`.

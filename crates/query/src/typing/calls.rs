@@ -99,7 +99,7 @@ pub(super) fn of_timestamps(mut call: ScalarFunction, schema: &DFSchema) -> Resu
 }
 
 /// Whether a type is that of arrays of dates or timestamps.
-pub(super) fn is_array_of_timestamps(arrow: &ArrowType) -> bool {
+fn is_array_of_timestamps(arrow: &ArrowType) -> bool {
     let ArrowType::List(element) = arrow else { return false };
     matches!(element.data_type(), ArrowType::Date32 | ArrowType::Timestamp(..))
 }

@@ -10,21 +10,21 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::{DataType, EnumType};
 
-use super::calls::is_array_of_timestamps;
+use super::vectors::is_vector;
 use super::{call, intervals, numerics, read};
 use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
 use crate::functions::{
-    CHAR_OF, NAMES_OF, OID_OF, in_common_years, named, parse_function, read_interval,
-    round_to_even, text_function, type_name,
+    CHAR_OF, NAMES_OF, OID_OF, named, of_elements, parse_function, read_interval, round_to_even,
+    text_function, type_name,
 };
 use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, TIME_TZ_BYTES, answer_type, arrow_type, column_type, field};
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
 use crate::values::scalar;
 
 /// A cast that reads, writes and rounds as PostgreSQL does.
-pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
+pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     let to = cast.field.data_type().clone();
     let from = match cast.expr.get_type(schema) {
         Ok(from) => from,
@@ -139,19 +139,15 @@ pub(super) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             })
         }
         (false, false) => {
-            let cast = match is_array_of_timestamps(&from) && from != to {
-                true => Cast {
-                    expr: Box::new(call(in_common_years(), vec![*cast.expr])),
-                    field: cast.field,
-                },
-                false => cast,
-            };
             if depth(&from) > 1 && depth(&to) == 1 {
                 let message = "a cast of an array of arrays is not supported".to_owned();
                 return Err(QueryError::NotSupported { message }.into());
             }
             if column_type(&cast.field) == ColumnType::Array(DataType::Name) {
                 return Ok(call(named(NAMES_OF)?, vec![*cast.expr]));
+            }
+            if let Some(own) = of_elements(&cast, &from, typed)? {
+                return Ok(own);
             }
             if column_type(&cast.field) == ColumnType::Stored(DataType::Oid)
                 && from.is_integer()
@@ -198,12 +194,6 @@ fn enum_cast(cast: Cast, from: &ArrowType, of: EnumType, schema: &DFSchema) -> R
             Err(QueryError::refused("42846", message).into())
         }
     }
-}
-
-/// Whether a value is shown with blanks between its numbers.
-fn is_vector(value: &Expr, schema: &DFSchema) -> bool {
-    let field = value.to_field(schema);
-    field.is_ok_and(|(_, field)| matches!(answer_type(&field), ColumnType::Vector(_)))
 }
 
 fn is_oid(value: &Expr, schema: &DFSchema) -> bool {

@@ -140,8 +140,12 @@ fn of_object(seen: &Seen, number: i64, class: Option<Option<i64>>) -> Option<Str
         let is_it = class.is_none_or(|class| class == Some(names::PG_NAMESPACE_OID.into()));
         return is_it.then(|| OF_PUBLIC.to_owned());
     }
-    let types = seen.own_types();
-    seen.relations().iter().chain(&types).find_map(|table| {
+    // What has a number of its own is a table's; of the others any may be.
+    let tables = match (names::table_with(seen, number), class) {
+        (Some(table), Some(class)) if class == Some(names::PG_CLASS_OID.into()) => vec![table],
+        _ => [seen.relations(), seen.own_types()].concat(),
+    };
+    tables.iter().find_map(|table| {
         let mut found = objects(table).into_iter().filter(is_it);
         found.find_map(|object| match &object.of {
             Of::Place(place) => seen.comment(*place).ok()?,

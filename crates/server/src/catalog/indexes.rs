@@ -195,10 +195,9 @@ pub(super) fn all(table: &Table) -> Vec<Index> {
 
 /// The index with a number, and its table.
 pub(super) fn with(seen: &Seen, number: i64) -> Option<(Table, Index)> {
-    seen.tables().into_iter().find_map(|table| {
-        let index = all(&table).into_iter().find(|index| i64::from(index.number) == number)?;
-        Some((table, index))
-    })
+    let table = names::table_with(seen, number)?;
+    let index = all(&table).into_iter().find(|index| i64::from(index.number) == number)?;
+    Some((table, index))
 }
 
 /// The index of a name of the engine's, and its table.

@@ -272,11 +272,20 @@ pub(super) fn key_name(table: &Table) -> String {
 
 /// The table with a number, or with a primary key or an index of that number.
 pub(crate) fn table_with(seen: &Seen, oid: i64) -> Option<Table> {
-    let is_it = |table: &Table| {
-        i64::from(table_oid(table)) == oid
-            || indexes::all(table).iter().any(|index| i64::from(index.number) == oid)
-    };
-    seen.relations().into_iter().find(is_it)
+    // Two numbers are a table's, so that most are found without looking at all tables.
+    let number = u32::try_from(oid).ok()?.checked_sub(FIRST_OID)?;
+    let own = seen.numbered(number / 2).filter(|table| !table.definition().is_type());
+    match own {
+        Some(table) if number % 2 == 0 || has_key(&table) => Some(table),
+        _ if number % 2 == 0 => {
+            let mut tables = seen.relations().into_iter();
+            tables.find(|table| {
+                let mut indexes = table.definition().indexes().iter();
+                indexes.any(|index| i64::from(entries_oid(index.entries)) == oid)
+            })
+        }
+        _ => None,
+    }
 }
 
 /// The number of the sequence that an identity is shown as, made of its table's number and its column's.

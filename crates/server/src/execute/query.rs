@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use onrush::{DataType, Database, Row, Snapshot, Value};
 use onrush_query::clock::now_micros;
@@ -63,7 +63,8 @@ impl Backend {
         let sequences = Arc::clone(&self.sequences);
         let locks = Arc::clone(&self.locks);
         let control = Arc::clone(&self.control);
-        let session = Session { settings, seen, sequences, locks, control, steps };
+        let schemas = OnceLock::new();
+        let session = Session { settings, seen, sequences, locks, control, steps, schemas };
         let settings: Arc<dyn SessionSettings> = Arc::new(session);
         Finder {
             seen: self.seen.clone(),
@@ -82,6 +83,8 @@ struct Session {
     locks: Arc<ClientLocks>,
     control: Arc<ClientControl>,
     steps: Option<Arc<StepsDone>>,
+    /// Those of its search path that are there: functions that are called for each row ask for them.
+    schemas: OnceLock<Vec<String>>,
 }
 
 /// What the steps of the statement gave that is executed; none of one without steps.
@@ -127,10 +130,13 @@ impl SessionSettings for Session {
     }
 
     fn schemas(&self) -> Vec<String> {
-        let lookup = Lookup { seen: &self.seen, path: &self.settings.path };
-        // Of a database that has stopped nothing is told.
-        let schemas = lookup.schemas().unwrap_or_default();
-        schemas.into_iter().map(str::to_owned).collect()
+        let look = || {
+            let lookup = Lookup { seen: &self.seen, path: &self.settings.path };
+            // Of a database that has stopped nothing is told.
+            let schemas = lookup.schemas().unwrap_or_default();
+            schemas.into_iter().map(str::to_owned).collect()
+        };
+        self.schemas.get_or_init(look).clone()
     }
 
     fn current_schema(&self) -> Option<String> {

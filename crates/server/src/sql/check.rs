@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 
 use onrush::{CheckConstraint, DataType, TableDefinition};
 use onrush_query::QueryEngine;
-use sqlparser::ast::{self, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
+use sqlparser::ast::{self, Expr, Ident, Value, VisitMut, VisitorMut};
 use sqlparser::parser::Parser;
 
 use super::dialect::OnrushDialect;
 use super::of_session::check_constants;
-use super::{form, names};
+use super::{form, names, parentheses};
 use crate::error::{Result, SqlError, state};
 use crate::{made_up, schemas};
 
@@ -155,8 +155,9 @@ pub(crate) fn expression_as_shown(table: &TableDefinition, kept: &str, is_pretty
     let Ok(mut expression) = with_names(table, kept, write) else {
         return kept.to_owned();
     };
-    if !is_pretty {
-        let _: ControlFlow<()> = expression.visit(&mut Parentheses);
+    match is_pretty {
+        true => parentheses::leave_needed(&mut expression),
+        false => parentheses::put_around_all(&mut expression),
     }
     expression.to_string()
 }
@@ -239,35 +240,6 @@ impl VisitorMut for Names<'_> {
             return ControlFlow::Break(());
         };
         *expression = Expr::Identifier((self.write)(&self.table.columns()[column].name));
-        ControlFlow::Continue(())
-    }
-}
-
-/// Puts parentheses around every operation.
-struct Parentheses;
-
-impl VisitorMut for Parentheses {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Nested(inner) = expression
-            && matches!(**inner, Expr::Nested(_))
-        {
-            *expression = (**inner).clone();
-        }
-        let is_operation = matches!(
-            expression,
-            Expr::BinaryOp { .. }
-                | Expr::UnaryOp { op: UnaryOperator::Not, .. }
-                | Expr::IsNull(_)
-                | Expr::IsNotNull(_)
-                | Expr::Between { .. }
-                | Expr::InList { .. }
-                | Expr::Like { .. }
-        );
-        if is_operation {
-            *expression = Expr::Nested(Box::new(expression.clone()));
-        }
         ControlFlow::Continue(())
     }
 }

@@ -52,6 +52,7 @@ mod order_words;
 mod overriding_words;
 mod own_types;
 mod owner;
+mod parentheses;
 mod path;
 pub(crate) mod plan;
 mod prepare;

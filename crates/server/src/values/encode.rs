@@ -5,7 +5,6 @@ use onrush::{DataType, Value};
 use onrush_query::ColumnType;
 use onrush_query::style::{ClientEncoding, client_encoding};
 use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
-use postgres_types::{ToSql, Type};
 
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
 use super::{array, numeric};
@@ -52,10 +51,7 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
         Value::Int64(value) => out.put_i64(*value),
         Value::Float32(value) => out.put_f32(*value),
         Value::Float64(value) => out.put_f64(*value),
-        Value::Decimal(value) => {
-            let internal = |error| SqlError::new(state::INTERNAL, format!("numeric: {error}"));
-            value.to_sql(&Type::NUMERIC, out).map_err(internal)?;
-        }
+        Value::Decimal(number) => numeric::write_decimal(*number, out),
         Value::Numeric(number) => numeric::write_binary(number, out),
         Value::Text(text) => {
             if column_type == ColumnType::Stored(DataType::Jsonb) {

@@ -251,6 +251,33 @@ pub(super) fn write_binary(number: &Numeric, out: &mut BytesMut) {
     digits.iter().for_each(|digit| out.put_u16(*digit));
 }
 
+/// Appends the binary form of a number that fits into a [`Decimal`], as [`write_binary`] has it.
+pub(super) fn write_decimal(number: Decimal, out: &mut BytesMut) {
+    const BASE: u128 = 10_000;
+    let scale = number.scale();
+    let behind = scale.div_ceil(4);
+    let shift = 10u128.pow(behind * 4 - scale);
+    // Groups of four digits, the last first: a mantissa has 96 bits, of at most 29 digits.
+    let mut rest = number.mantissa().unsigned_abs() * shift;
+    let mut groups = [0u16; 9];
+    let mut count = 0;
+    while rest > 0 {
+        groups[count] = u16::try_from(rest % BASE).unwrap_or(0);
+        rest /= BASE;
+        count += 1;
+    }
+    let zeros = groups[..count].iter().take_while(|group| **group == 0).count();
+    let place = match count {
+        0 => 0,
+        count => i16::try_from(count).unwrap_or(0) - 1 - i16::try_from(behind).unwrap_or(0),
+    };
+    out.put_u16(u16::try_from(count - zeros).unwrap_or(0));
+    out.put_i16(place);
+    out.put_u16(if count > 0 && number.is_sign_negative() { NEGATIVE } else { 0 });
+    out.put_u16(u16::try_from(scale).unwrap_or(0));
+    groups[zeros..count].iter().rev().for_each(|group| out.put_u16(*group));
+}
+
 /// The number in binary form.
 pub(super) fn read_binary(bytes: &[u8]) -> Result<Numeric> {
     let malformed = |what: &str| {
@@ -289,6 +316,8 @@ pub(super) fn read_binary(bytes: &[u8]) -> Result<Numeric> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -316,5 +345,23 @@ mod tests {
         let mut out = BytesMut::new();
         write_binary(&"1.10".parse().expect("a number"), &mut out);
         assert_eq!(&out[..], [0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 3, 0xE8]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_small_number_has_the_binary_form_of_any_number(
+            mantissa in prop_oneof![Just(0i128), -100_000i128..100_000, -(1i128 << 96) + 1..1i128 << 96],
+            zeros in 0u32..9,
+            scale in 0u32..=28,
+        ) {
+            let padded = mantissa.checked_mul(10i128.pow(zeros)).unwrap_or(mantissa);
+            let fits = |number: &i128| Decimal::try_from_i128_with_scale(*number, scale).is_ok();
+            let mantissa = [padded, mantissa, 0].into_iter().find(fits).unwrap_or(0);
+            let number = Decimal::from_i128_with_scale(mantissa, scale);
+            let [mut small, mut any] = [BytesMut::new(), BytesMut::new()];
+            write_decimal(number, &mut small);
+            write_binary(&Numeric::from(number), &mut any);
+            prop_assert_eq!(small, any);
+        }
     }
 }

@@ -234,7 +234,7 @@ async fn the_server_keeps_the_rules_of_an_embedded_program() {
     assert_eq!(
         query(&client, shown).await,
         [
-            "CHECK ((length(\"Name\") < 5) AND (NOT ((\"Name\" = 'it''s') OR (\"Name\" = 'b'))))",
+            "CHECK (length(\"Name\") < 5 AND NOT (\"Name\" = 'it''s' OR \"Name\" = 'b'))",
             "CHECK (price > 0)",
         ]
     );

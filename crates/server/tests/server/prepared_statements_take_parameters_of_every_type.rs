@@ -119,6 +119,30 @@ async fn json_goes_as_text_and_jsonb_with_its_version() {
     assert_eq!(code(&refused), "22P02");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_in_an_array_keeps_its_declared_type() {
+    let world = World::new();
+    let client = world.client().await;
+    let select = client.prepare_typed("SELECT ARRAY[chr($1)]", &[Type::INT2]).await.unwrap();
+    let row = client.query_one(&select, &[&65i16]).await.unwrap();
+    assert_eq!(row.get::<_, Vec<Option<String>>>(0), [Some("A".to_owned())]);
+    let bytes = "SELECT $1 = ARRAY[set_byte('x', 0, $2)]";
+    let equal = client.prepare_typed(bytes, &[Type::BYTEA_ARRAY, Type::INT2]).await.unwrap();
+    let row = client.query_one(&equal, &[&vec![vec![200u8]], &200i16]).await.unwrap();
+    assert!(row.get::<_, bool>(0));
+}
+
+/// The fourth of the numbers in front is how many digits are shown behind the point.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binary_zero_has_the_digits_of_its_column() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (n numeric(5,2))").await;
+    query(&client, "INSERT INTO t VALUES (0)").await;
+    let row = client.query_one("SELECT n FROM t", &[]).await.unwrap();
+    assert_eq!(row.get::<_, Raw>(0), Raw(vec![0, 0, 0, 0, 0, 0, 0, 2]));
+}
+
 fn uuid(number: u128) -> onrush::Uuid {
     onrush::Uuid::from_u128(number)
 }

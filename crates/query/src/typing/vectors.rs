@@ -1,0 +1,67 @@
+//! Vectors of the catalogue and names, whose first element has the number 0.
+
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::expr_fn::substring;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::RawFieldAccessExpr;
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess};
+use onrush::DataType;
+
+use crate::functions::{FROM_ZERO, named};
+use crate::types::{ColumnType, answer_type, column_type};
+
+/// Whether a value is a vector, which is shown with blanks between its numbers.
+pub(super) fn is_vector(value: &Expr, schema: &DFSchema) -> bool {
+    let field = value.to_field(schema);
+    field.is_ok_and(|(_, field)| matches!(answer_type(&field), ColumnType::Vector(_)))
+}
+
+/// Elements of a vector, by the numbers that its array has them under.
+pub(super) fn subscript(
+    access: &RawFieldAccessExpr,
+    schema: &DFSchema,
+) -> Option<RawFieldAccessExpr> {
+    if !is_vector(&access.expr, schema) {
+        return None;
+    }
+    let next =
+        |number: &Expr| Box::new(number.clone() + Expr::Literal(ScalarValue::Int64(Some(1)), None));
+    let field_access = match &access.field_access {
+        GetFieldAccess::ListIndex { key } => GetFieldAccess::ListIndex { key: next(key) },
+        GetFieldAccess::ListRange { start, stop, stride } => GetFieldAccess::ListRange {
+            start: next(start),
+            stop: next(stop),
+            stride: stride.clone(),
+        },
+        GetFieldAccess::NamedStructField { .. } => return None,
+    };
+    Some(RawFieldAccessExpr { expr: access.expr.clone(), field_access })
+}
+
+/// A call that tells numbers of elements, of a vector.
+pub(super) fn numbered(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let Some((_, of_vector)) = FROM_ZERO.iter().find(|(of_array, _)| *of_array == call.func.name())
+    else {
+        return Ok(Expr::ScalarFunction(call));
+    };
+    let func = match call.args.first() {
+        Some(value) if is_vector(value, schema) => named(of_vector)?,
+        _ => call.func,
+    };
+    Ok(Expr::ScalarFunction(ScalarFunction { func, args: call.args }))
+}
+
+/// A letter of a name, the first of which has the number 0: PostgreSQL keeps a name as an array of them.
+pub(super) fn letter_of_name(
+    access: &RawFieldAccessExpr,
+    schema: &DFSchema,
+) -> Result<Option<Expr>> {
+    let (_, field) = access.expr.to_field(schema)?;
+    let is_name = column_type(&field) == ColumnType::Stored(DataType::Name);
+    let (true, GetFieldAccess::ListIndex { key }) = (is_name, &access.field_access) else {
+        return Ok(None);
+    };
+    let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
+    let place = (**key).clone() + one();
+    Ok(Some(substring(access.expr.clone(), place, one())))
+}
