@@ -44,12 +44,13 @@ def run(*command, **options):
 
 def python():
     """A Python of its own, with what the suites need."""
-    program = KEPT / "venv" / "bin" / "python"
-    if not program.exists():
+    needed = [f"asyncpg=={ASYNCPG}", "pytest==8.4.2", "pytest-timeout==2.4.0", "distro"]
+    needed += ["psycopg[binary]==3.2.13", "typing-extensions", "greenlet"]
+    program, installed = KEPT / "venv" / "bin" / "python", KEPT / "venv" / "installed"
+    if not installed.exists() or installed.read_text() != "\n".join(needed):
         run(sys.executable, "-m", "venv", KEPT / "venv")
-        needed = [f"asyncpg=={ASYNCPG}", "pytest==8.4.2", "pytest-timeout==2.4.0", "distro"]
-        needed += ["psycopg[binary]==3.2.13", "typing-extensions", "greenlet"]
         run(program, "-m", "pip", "-q", "install", *needed)
+        installed.write_text("\n".join(needed))
     return program
 
 

@@ -68,6 +68,9 @@ impl QueryEngine {
     }
 }
 
+/// Most queries of a WITH.
+const WITH_QUERIES_MAX: usize = 1000;
+
 /// What has no effect, in words.
 type Checked = std::result::Result<(), String>;
 
@@ -155,6 +158,8 @@ fn check_query(query: &Query) -> Checked {
 
 fn check_with(with: &With) -> Checked {
     let With { with_token: _, recursive, cte_tables } = with;
+    // Each may stand inside of the next.
+    none(cte_tables.len() > WITH_QUERIES_MAX, "WITH of more than 1,000 queries")?;
     for table in cte_tables {
         let Cte { alias, query, from, materialized, closing_paren_token: _ } = table;
         from::check_alias(alias)?;

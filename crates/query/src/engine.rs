@@ -81,6 +81,10 @@ pub struct QueryEngine {
     threads: Option<Runtime>,
 }
 
+/// Of a thread that runs queries: a plan is as deep as a statement has UNIONs and joins in a row, which take up to 70 KB
+/// each where the compiler does not optimise. The system gives what is used of it.
+const STACK_BYTES: usize = 256 << 20;
+
 impl QueryEngine {
     /// Starts the threads. Statements can call `functions` beside those that there are anyway.
     ///
@@ -91,6 +95,7 @@ impl QueryEngine {
         style::inherit();
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
+            .thread_stack_size(STACK_BYTES)
             .thread_name("onrush-query")
             .build()
             .map_err(|error| QueryError::Internal { message: error.to_string() })?;

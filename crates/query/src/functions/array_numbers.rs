@@ -25,8 +25,9 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
 /// The functions by their names, of arrays whose first element has this number.
 fn numbered([subscripts, lower, upper]: [&'static str; 3], first: i32) -> Vec<Arc<ScalarUDF>> {
     // The number behind that of the last element; none where there are no elements.
-    let end = move |given: &[Value<'_>]| match given.first() {
-        Some(Value::Text(written)) => {
+    let end = move |given: &[Value<'_>]| match given {
+        // There is one dimension.
+        [Value::Text(written), dimension] if dimension.as_i64() == Some(1) => {
             let count = read_array(written).ok()?.len();
             i32::try_from(count).ok().filter(|count| *count > 0).map(|count| first + count)
         }

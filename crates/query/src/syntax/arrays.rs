@@ -248,11 +248,10 @@ pub(super) fn rows_of(function: &Function) -> Option<Expr> {
     Some(call("unnest", rows))
 }
 
-/// The array of the numbers of an array's elements: of its only dimension, the first comes first.
+/// The array of the numbers of an array's elements, the first comes first.
 fn subscripts(given: &[Expr]) -> Option<Expr> {
-    let [array, Expr::Value(dimension)] = given else { return None };
-    let is_first = matches!(&dimension.value, Value::Number(number, _) if number.as_str() == "1");
-    is_first.then(|| call("subscripts", array.clone()))
+    let [array, dimension] = given else { return None };
+    Some(call_of("subscripts", [array.clone(), dimension.clone()]))
 }
 
 /// `(value).field`.

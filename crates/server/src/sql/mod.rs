@@ -132,6 +132,7 @@ use dialect::OnrushDialect;
 use onrush::Database;
 use onrush_query::QueryEngine;
 use sqlparser::ast::Statement;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use view::materialized::RefreshStatement;
@@ -146,6 +147,9 @@ use rewrite::Mark;
 /// Most tokens in a row without a comma, inside one pair of parentheses. A chain of operators is a
 /// tree as deep as the chain is long, and whoever walks it needs stack for it.
 const CHAIN_TOKENS_MAX: usize = 4000;
+
+/// Most operators of numbers and texts, and casts, in such a chain: types are looked for at each of them anew.
+const CHAIN_OPERATORS_MAX: usize = 200;
 
 /// What plans are made with.
 #[derive(Clone, Copy)]
@@ -428,19 +432,40 @@ fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
+/// Whether what is computed ends at a word.
+fn parts_operands(word: Keyword) -> bool {
+    use Keyword::{AND, ELSE, ON, OR, SELECT, THEN, WHEN, WHERE};
+    matches!(word, AND | ELSE | ON | OR | SELECT | THEN | WHEN | WHERE)
+}
+
+/// What stands in a row inside one pair of parentheses without a comma.
+#[derive(Default)]
+struct Chain {
+    tokens: usize,
+    operators: usize,
+}
+
 fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut outer = Vec::new();
-    let mut length = 0;
+    let mut chain = Chain::default();
     for token in tokens {
         match &token.token {
             Token::Whitespace(_) => continue,
-            Token::LParen => outer.push(std::mem::take(&mut length)),
-            Token::RParen => length = outer.pop().unwrap_or(0),
-            Token::Comma | Token::SemiColon => length = 0,
+            Token::LParen => outer.push(std::mem::take(&mut chain)),
+            Token::RParen => chain = outer.pop().unwrap_or_default(),
+            Token::Comma | Token::SemiColon => chain = Chain::default(),
+            Token::Plus
+            | Token::Minus
+            | Token::Mul
+            | Token::Div
+            | Token::Mod
+            | Token::StringConcat
+            | Token::DoubleColon => chain.operators += 1,
+            Token::Word(word) if parts_operands(word.keyword) => chain.operators = 0,
             _ => {}
         }
-        length += 1;
-        if length > CHAIN_TOKENS_MAX {
+        chain.tokens += 1;
+        if chain.tokens > CHAIN_TOKENS_MAX || chain.operators > CHAIN_OPERATORS_MAX {
             let message = "the statement has an expression that is too long";
             return Err(SqlError::new(state::STATEMENT_TOO_COMPLEX, message)
                 .with_hint("Split it into several statements, or send values as parameters."));
@@ -459,6 +484,10 @@ mod tests {
         assert_eq!(parse(&deep).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
         let long = format!("SELECT 1{}", "+1".repeat(1_000_000));
         assert_eq!(parse(&long).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
+        let casts = format!("SELECT 1{}", "::int".repeat(300));
+        assert_eq!(parse(&casts).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
+        let signed = format!("SELECT 1 WHERE 1 = -1{}", " OR 1 = -1".repeat(300));
+        assert_eq!(parse(&signed).expect("each has one operator").len(), 1);
         let negated = format!("SELECT {} true", "NOT ".repeat(100_000));
         assert_eq!(parse(&negated).unwrap_err().state, state::STATEMENT_TOO_COMPLEX);
         let wide = format!("INSERT INTO t VALUES (1){}", ", (1)".repeat(10_000));

@@ -30,6 +30,7 @@ mod functions_take_constants_as_postgresql_does;
 mod generated_statements_give_what_postgresql_gives;
 mod indexes_are_built_while_clients_write;
 mod keys_are_added_to_tables;
+mod long_statements_are_answered;
 mod long_values_go_through;
 mod members_have_the_rights_of_their_roles;
 mod names_mean_what_they_mean_in_postgresql;

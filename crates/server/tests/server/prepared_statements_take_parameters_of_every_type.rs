@@ -132,6 +132,19 @@ async fn a_parameter_in_an_array_keeps_its_declared_type() {
     assert!(row.get::<_, bool>(0));
 }
 
+/// As SQLAlchemy asks for the columns of indexes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dimension_can_be_a_parameter() {
+    let world = World::new();
+    let client = world.client().await;
+    let text = "SELECT generate_subscripts(ARRAY['a', 'b'], $1::integer)";
+    let numbers = |rows: Vec<tokio_postgres::Row>| -> Vec<i32> {
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    assert_eq!(numbers(client.query(text, &[&1i32]).await.unwrap()), [1, 2]);
+    assert!(client.query(text, &[&2i32]).await.unwrap().is_empty());
+}
+
 /// The fourth of the numbers in front is how many digits are shown behind the point.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_binary_zero_has_the_digits_of_its_column() {
