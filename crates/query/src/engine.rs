@@ -81,8 +81,8 @@ pub struct QueryEngine {
     threads: Option<Runtime>,
 }
 
-/// Of a thread that runs queries: a plan is as deep as a statement has UNIONs and joins in a row, which take up to 70 KB
-/// each where the compiler does not optimise. The system gives what is used of it.
+/// Of a thread that runs queries: a plan is as deep as a statement has UNIONs and joins in a row, which take up to
+/// 70 KB each where the compiler does not optimise. The system gives what is used of it.
 const STACK_BYTES: usize = 256 << 20;
 
 impl QueryEngine {
