@@ -19,7 +19,9 @@ use crate::error::QueryError;
 use crate::functions::decimal;
 use crate::interval::to_arrow;
 use crate::text::read_text;
-use crate::types::{ColumnType, TIME_TZ_BYTES, UTC, arrow_type};
+use crate::types::{
+    CIDR_BYTES, ColumnType, INET_BYTES, MAC_ADDRESS_BYTES, TIME_TZ_BYTES, UTC, arrow_type,
+};
 
 /// One column in the making.
 pub(crate) enum ColumnBuilder {
@@ -43,6 +45,9 @@ pub(crate) enum ColumnBuilder {
     Array(ArrayColumn),
     Interval(IntervalMonthDayNanoBuilder),
     TimeTz(FixedSizeBinaryBuilder),
+    Inet(FixedSizeBinaryBuilder),
+    Cidr(FixedSizeBinaryBuilder),
+    MacAddress(FixedSizeBinaryBuilder),
     Enum(FixedSizeBinaryBuilder, EnumType),
 }
 
@@ -134,6 +139,16 @@ impl ColumnBuilder {
             DataType::TimeTz => {
                 ColumnBuilder::TimeTz(FixedSizeBinaryBuilder::with_capacity(rows, TIME_TZ_BYTES))
             }
+            DataType::Inet => {
+                ColumnBuilder::Inet(FixedSizeBinaryBuilder::with_capacity(rows, INET_BYTES))
+            }
+            DataType::Cidr => {
+                ColumnBuilder::Cidr(FixedSizeBinaryBuilder::with_capacity(rows, CIDR_BYTES))
+            }
+            DataType::MacAddress => {
+                let builder = FixedSizeBinaryBuilder::with_capacity(rows, MAC_ADDRESS_BYTES);
+                ColumnBuilder::MacAddress(builder)
+            }
             DataType::Array(&element) => ColumnBuilder::Array(ArrayColumn::new(element, rows)?),
             DataType::Enum(of) => {
                 ColumnBuilder::Enum(FixedSizeBinaryBuilder::with_capacity(rows, ENUM_BYTES), of)
@@ -188,6 +203,15 @@ impl ColumnBuilder {
             (ColumnBuilder::Array(to), Value::Text(written)) => to.append(written)?,
             (ColumnBuilder::TimeTz(to), Value::TimeTz(time)) => {
                 to.append_value(time.to_ordered_bytes())?;
+            }
+            (ColumnBuilder::Inet(to), Value::Inet(address) | Value::Cidr(address)) => {
+                to.append_value(address.to_ordered_bytes())?;
+            }
+            (ColumnBuilder::Cidr(to), Value::Cidr(network)) => {
+                to.append_value(network.to_bytes())?;
+            }
+            (ColumnBuilder::MacAddress(to), Value::MacAddress(address)) => {
+                to.append_value(address.0)?;
             }
             (ColumnBuilder::Interval(to), Value::Interval(interval)) => {
                 let fits = to_arrow(*interval);
@@ -256,7 +280,11 @@ impl ColumnBuilder {
             ColumnBuilder::Timestamp(to) => to.append_null(),
             ColumnBuilder::Array(to) => to.append_null(),
             ColumnBuilder::Interval(to) => to.append_null(),
-            ColumnBuilder::TimeTz(to) | ColumnBuilder::Enum(to, _) => to.append_null(),
+            ColumnBuilder::TimeTz(to)
+            | ColumnBuilder::Inet(to)
+            | ColumnBuilder::Cidr(to)
+            | ColumnBuilder::MacAddress(to)
+            | ColumnBuilder::Enum(to, _) => to.append_null(),
         }
     }
 
@@ -279,7 +307,11 @@ impl ColumnBuilder {
             ColumnBuilder::Timestamp(from) => Arc::new(from.finish()),
             ColumnBuilder::Array(from) => from.finish(),
             ColumnBuilder::Interval(from) => Arc::new(from.finish()),
-            ColumnBuilder::TimeTz(from) | ColumnBuilder::Enum(from, _) => Arc::new(from.finish()),
+            ColumnBuilder::TimeTz(from)
+            | ColumnBuilder::Inet(from)
+            | ColumnBuilder::Cidr(from)
+            | ColumnBuilder::MacAddress(from)
+            | ColumnBuilder::Enum(from, _) => Arc::new(from.finish()),
         }
     }
 }

@@ -17,6 +17,8 @@ use crate::row_by_row::has_subquery;
 
 /// How columns are called that only what is postponed looks at.
 const NEEDED: &str = "onrush_needed_";
+/// How columns are called that rows are ordered by.
+const KEY: &str = "onrush_key_";
 
 /// The plan with such values computed behind the sorts.
 pub(crate) fn volatile_behind_sorts(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -74,12 +76,26 @@ fn behind(sort: &Sort, projection: &Projection) -> Result<Option<LogicalPlan>> {
     before.extend(needed.into_iter().enumerate().map(named));
     let input = Projection::try_new(before, Arc::clone(&projection.input))?;
     let input = Arc::new(LogicalPlan::Projection(input));
-    let mut sort = Sort { input, ..sort.clone() };
-    for key in sort.expr.iter_mut().filter(|key| key.expr.is_volatile()) {
-        key.expr = not_constant(key.expr.clone())?;
-    }
-    let sort = LogicalPlan::Sort(sort);
+    let sort = LogicalPlan::Sort(by_columns(Sort { input, ..sort.clone() })?);
     Projection::try_new(after, Arc::new(sort)).map(LogicalPlan::Projection).map(Some)
+}
+
+/// The same order by columns: a value that is another one each time is computed once for each row, and the rows of
+/// several threads, which are merged, keep theirs.
+fn by_columns(mut sort: Sort) -> Result<Sort> {
+    let mut columns: Vec<Expr> =
+        sort.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let count = columns.len();
+    for key in sort.expr.iter_mut().filter(|key| key.expr.is_volatile()) {
+        let name = format!("{KEY}{}", columns.len());
+        columns.push(not_constant(std::mem::take(&mut key.expr))?.alias(name.clone()));
+        key.expr = Expr::Column(Column::from_name(name));
+    }
+    if columns.len() > count {
+        let keyed = Projection::try_new(columns, Arc::clone(&sort.input))?;
+        sort.input = Arc::new(LogicalPlan::Projection(keyed));
+    }
+    Ok(sort)
 }
 
 /// The same value, which does not look like a constant.

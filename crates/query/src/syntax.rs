@@ -20,7 +20,9 @@ use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use crate::types::ColumnType;
-pub(crate) use calls::{is_aggregate as is_other_aggregate, is_other as is_other_function};
+pub(crate) use calls::{
+    cast_by_call, is_aggregate as is_other_aggregate, is_other as is_other_function,
+};
 use compared::InSight;
 pub(crate) use constants::TypedConstants;
 pub(crate) use labels::all_names;
@@ -36,6 +38,8 @@ mod compared;
 mod constants;
 mod domains;
 mod frames;
+mod groups;
+mod json_rows;
 mod labels;
 mod merged;
 mod numbers;
@@ -223,6 +227,7 @@ impl VisitorMut for Writer<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         numbers::with_own_digits(&mut query.body);
         values::with_subqueries(&mut query.body);
+        groups::tell_apart(query);
         self.sources.name(query, self.relations);
         if let Some(fetch) = query.fetch.take() {
             let offset = match query.limit_clause.take() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{Result, Write};
 
-use onrush::{Clock, DataType, Value};
+use onrush::{Clock, DataType, Network, Value};
 use onrush_types::data_type::NAME_BYTES_MAX;
 use onrush_types::text;
 
@@ -45,7 +45,22 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
             Ok(data_type.rounded(read_text(clock.data_type(), written)?))
         }
         DataType::Numeric(limits) => Ok(Value::Numeric(limited(of_text(written)?, limits)?)),
+        DataType::Cidr => network(written),
         other => Ok(text::parse(other, written)?),
+    }
+}
+
+fn network(written: &str) -> std::result::Result<Value<'static>, QueryError> {
+    match Network::read_cidr(written) {
+        Some(network) if network.is_network() => Ok(Value::Cidr(network)),
+        Some(_) => {
+            let error = QueryError::refused("22P02", format!("invalid cidr value: \"{written}\""));
+            Err(error.detail("Value has bits set to right of mask."))
+        }
+        None => {
+            let message = format!("invalid input syntax for type cidr: \"{written}\"");
+            Err(QueryError::refused("22P02", message))
+        }
     }
 }
 

@@ -22,6 +22,13 @@ pub(crate) const STAND_IN: ArrowType = ArrowType::Decimal128(38, 10);
 /// Bytes of a time with an offset.
 pub(crate) const TIME_TZ_BYTES: i32 = 12;
 
+/// Bytes of an address, ordered as addresses are: its network, then the whole of it.
+pub(crate) const INET_BYTES: i32 = 34;
+/// Bytes of a network.
+pub(crate) const CIDR_BYTES: i32 = 18;
+/// Bytes of the address of a network card.
+pub(crate) const MAC_ADDRESS_BYTES: i32 = 6;
+
 /// Ends the note of a field with arrays.
 const ARRAY: &str = "[]";
 
@@ -98,6 +105,9 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         // Ordered as the times are.
         DataType::TimeTz => ArrowType::FixedSizeBinary(TIME_TZ_BYTES),
+        DataType::Inet => ArrowType::FixedSizeBinary(INET_BYTES),
+        DataType::Cidr => ArrowType::FixedSizeBinary(CIDR_BYTES),
+        DataType::MacAddress => ArrowType::FixedSizeBinary(MAC_ADDRESS_BYTES),
         DataType::Enum(_) => ArrowType::FixedSizeBinary(ENUM_BYTES),
         DataType::Array(&element) => arrow_type(ColumnType::Array(element)),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
@@ -195,6 +205,9 @@ pub(crate) fn plain_type(arrow: &ArrowType) -> DataType {
         ArrowType::Binary | ArrowType::BinaryView => DataType::Bytes,
         ArrowType::FixedSizeBinary(16) => DataType::Uuid,
         ArrowType::FixedSizeBinary(TIME_TZ_BYTES) => DataType::TimeTz,
+        ArrowType::FixedSizeBinary(INET_BYTES) => DataType::Inet,
+        ArrowType::FixedSizeBinary(CIDR_BYTES) => DataType::Cidr,
+        ArrowType::FixedSizeBinary(MAC_ADDRESS_BYTES) => DataType::MacAddress,
         ArrowType::FixedSizeBinary(ENUM_BYTES) => DataType::Enum(any_enum()),
         ArrowType::FixedSizeBinary(_) => DataType::Bytes,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
@@ -261,6 +274,9 @@ mod tests {
             DataType::Name,
             DataType::Oid,
             DataType::TimeTz,
+            DataType::Inet,
+            DataType::Cidr,
+            DataType::MacAddress,
             DataType::Rounded(Clock::Timestamp, Some(3)),
             DataType::Rounded(Clock::Interval(IntervalFields::DayToHour), None),
             DataType::Numeric(None),

@@ -31,7 +31,7 @@ use datafusion::sql::sqlparser::ast::{
 use onrush::{DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::{ARRAY_CONTAINS, named, numeric_call};
+use crate::functions::{ARRAY_CONTAINS, excluding, named, numeric_call};
 use crate::numeric;
 use crate::text::read_text;
 use crate::types::{ColumnType, column_type, planned_field};
@@ -46,6 +46,7 @@ mod intervals;
 mod join_conditions;
 mod json;
 mod keys;
+mod networks;
 mod numerics;
 mod operands;
 mod outer;
@@ -135,6 +136,9 @@ impl ExprPlanner for Comparisons {
         if let Some(planned) = json::planned(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
+        if let Some(planned) = networks::planned(&mut expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
         if matches!(expr.op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq) {
             let (left, right) = (expr.left.clone(), expr.right.clone());
             for side in [&left, &right] {
@@ -157,6 +161,7 @@ impl ExprPlanner for Comparisons {
             numerics::adopt_constant(&mut expr.right, &left, schema);
         }
         operands::adopt_constants(&mut expr, schema)?;
+        operands::join_as_text(&mut expr, schema)?;
         if let Some(planned) = operands::of_arrays(&expr, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
@@ -206,6 +211,8 @@ fn field_of(expression: &Expr, schema: &DFSchema) -> Option<FieldRef> {
 /// Gives a constant in quotes the type of `other`, if that is no constant itself.
 fn adopt(constant: &mut Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
     match other {
+        // Of other types two constants may be, too.
+        Expr::Literal(ScalarValue::FixedSizeBinary(..), _) => adopt_type(constant, other, schema),
         Expr::Literal(..) => Ok(()),
         _ => adopt_type(constant, other, schema),
     }
@@ -441,9 +448,7 @@ fn rewrite(
         Expr::ScalarFunction(call) if calls::counts_as_integer(call.func.name()) => {
             Transformed::yes(calls::as_integers(call))
         }
-        Expr::ScalarFunction(call)
-            if matches!(call.func.name(), "subscripts" | "array_lower" | "array_upper") =>
-        {
+        Expr::ScalarFunction(call) if vectors::tells_numbers(call.func.name()) => {
             Transformed::yes(vectors::numbered(call, schema)?)
         }
         Expr::ScalarFunction(call) if call.func.name() == "date_bin" => {
@@ -453,6 +458,7 @@ fn rewrite(
         Expr::WindowFunction(mut window) => {
             intervals::window(&mut window, schema);
             calls::offset(&mut window, schema)?;
+            excluding(&mut window)?;
             Transformed::yes(Expr::WindowFunction(window))
         }
         Expr::ScalarFunction(call)

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes as arrow;
 use datafusion::arrow::datatypes::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use datafusion::scalar::ScalarValue;
-use onrush::{DataType, Decimal, Numeric, TimeTz, Uuid, Value};
+use onrush::{DataType, Decimal, MacAddress, Network, Numeric, TimeTz, Uuid, Value};
 use onrush_types::calendar::{is_date, is_timestamp};
 
 use crate::array::write_array;
@@ -75,7 +75,9 @@ pub(crate) fn value_at<'a>(
         ArrowType::Binary => Value::from(array.as_binary::<i32>().value(row)),
         ArrowType::FixedSizeBinary(_) => {
             let bytes = array.as_fixed_size_binary().value(row);
-            if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
+            if let Some(address) = address(bytes) {
+                address
+            } else if let Ok(bytes) = <[u8; 16]>::try_from(bytes) {
                 Value::Uuid(Uuid::from_bytes(bytes))
             } else if let Some((_, label)) = enumeration::of_bytes(bytes) {
                 Value::from(label)
@@ -119,6 +121,17 @@ pub(crate) fn value_at<'a>(
         }
         _ => Value::from(displayed(array, row)?),
     })
+}
+
+/// An address of a host, a network or a network card.
+fn address(bytes: &[u8]) -> Option<Value<'static>> {
+    if let Ok(bytes) = bytes.try_into() {
+        return Network::from_ordered_bytes(bytes).map(Value::Inet);
+    }
+    if let Ok(bytes) = bytes.try_into() {
+        return Network::from_bytes(bytes).map(Value::Cidr);
+    }
+    bytes.try_into().ok().map(|bytes| Value::MacAddress(MacAddress(bytes)))
 }
 
 fn text(text: &str, wanted: ColumnType) -> Value<'_> {

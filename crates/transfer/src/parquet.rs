@@ -178,7 +178,14 @@ impl Column {
                 let text = if is_char { text.trim_end_matches(' ') } else { text };
                 values.push(ByteArray::from(text.as_bytes().to_vec()));
             }
-            (Values::Bytes(values), Value::Interval(_) | Value::TimeTz(_)) => {
+            (
+                Values::Bytes(values),
+                Value::Interval(_)
+                | Value::TimeTz(_)
+                | Value::Inet(_)
+                | Value::Cidr(_)
+                | Value::MacAddress(_),
+            ) => {
                 values.push(ByteArray::from(value.to_string().as_str()));
             }
             (Values::Bytes(values), Value::Bytes(bytes)) => {
@@ -290,6 +297,9 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::Json
         | DataType::Jsonb
         | DataType::TimeTz
+        | DataType::Inet
+        | DataType::Cidr
+        | DataType::MacAddress
         | DataType::Enum(_)
         | DataType::Array(_)
         | DataType::Interval
@@ -317,7 +327,11 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         DataType::Enum(_) => LogicalType::Enum,
         DataType::Array(_) => LogicalType::String,
         // Parquet's own interval counts milliseconds without a sign.
-        DataType::Interval | DataType::TimeTz => LogicalType::String,
+        DataType::Interval
+        | DataType::TimeTz
+        | DataType::Inet
+        | DataType::Cidr
+        | DataType::MacAddress => LogicalType::String,
         DataType::Json | DataType::Jsonb => LogicalType::Json,
         DataType::Uuid => LogicalType::Uuid,
         DataType::Date => LogicalType::Date,

@@ -12,7 +12,10 @@ use rust_decimal::Decimal;
 use crate::array;
 use crate::calendar::{self, DAY_MICROS};
 use crate::data_type::NAME_BYTES_MAX;
-use crate::{ColumnName, DataType, EnumType, Interval, Numeric, TimeTz, TypeError, Value, json};
+use crate::{
+    ColumnName, DataType, EnumType, Interval, MacAddress, Network, Numeric, TimeTz, TypeError,
+    Value, json,
+};
 
 /// Why a value does not fit; the caller adds table and column.
 #[derive(Debug)]
@@ -99,6 +102,32 @@ pub(crate) fn time_tz(value: &Value<'_>) -> Result<TimeTz, Fault> {
         }
         _ => Err(Fault::WrongType),
     }
+}
+
+/// An address; a network is one, too.
+#[inline]
+pub(crate) fn inet(value: &Value<'_>) -> Result<Network, Fault> {
+    match value {
+        Value::Inet(address) | Value::Cidr(address) if address.is_sound() => Ok(*address),
+        Value::Inet(_) | Value::Cidr(_) => {
+            Err(out_of_range("a network has up to 32 bits, in version 6 up to 128"))
+        }
+        _ => Err(Fault::WrongType),
+    }
+}
+
+#[inline]
+pub(crate) fn cidr(value: &Value<'_>) -> Result<Network, Fault> {
+    match value {
+        Value::Cidr(network) if network.is_network() => Ok(*network),
+        Value::Cidr(_) => Err(out_of_range("a network has no bits set to the right of its mask")),
+        _ => Err(Fault::WrongType),
+    }
+}
+
+#[inline]
+pub(crate) fn mac_address(value: &Value<'_>) -> Result<MacAddress, Fault> {
+    if let Value::MacAddress(address) = value { Ok(*address) } else { Err(Fault::WrongType) }
 }
 
 /// The number of a thing; 64 bits on the way, since it has no sign.
@@ -315,6 +344,9 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::TimestampTz => Value::TimestampTz(micros(data_type, value)?),
         DataType::Interval => Value::Interval(interval(value)?),
         DataType::TimeTz => Value::TimeTz(time_tz(value)?),
+        DataType::Inet => Value::Inet(inet(value)?),
+        DataType::Cidr => Value::Cidr(cidr(value)?),
+        DataType::MacAddress => Value::MacAddress(mac_address(value)?),
         DataType::Oid => Value::Int64(i64::from(oid(value)?)),
         DataType::Enum(of) => {
             Value::Text(Cow::Borrowed(of.label(label_code(of, value)?).unwrap_or_default()))

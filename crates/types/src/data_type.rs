@@ -9,6 +9,8 @@ use std::str::FromStr;
 use crate::TypeError;
 use crate::enumeration::EnumType;
 use crate::interval::INTERVAL_BYTES;
+use crate::mac_address::MAC_ADDRESS_BYTES;
+use crate::network::NETWORK_BYTES;
 use crate::numeric::NUMERIC_PRECISION_MAX;
 use crate::rounding::{self, Clock};
 use crate::time_tz::TIME_TZ_BYTES;
@@ -66,6 +68,12 @@ pub enum DataType {
     Oid,
     /// A time of day with the offset of its clock from UTC.
     TimeTz,
+    /// An address of a host, version 4 or 6, with the length of its network.
+    Inet,
+    /// A network: an address and a length, without bits behind it.
+    Cidr,
+    /// The address of a network card: 6 bytes, ordered as bytes.
+    MacAddress,
     /// A time, timestamp or interval with so many digits of seconds, or all. Values of more are not taken: who writes
     /// them rounds them.
     Rounded(Clock, Option<u8>),
@@ -91,7 +99,7 @@ pub const NAME_BYTES_MAX: u16 = 63;
 /// The names, for error messages and help.
 pub const TYPE_NAMES: &str = "boolean, smallint, integer, bigint, real, double, decimal(p,s), \
      char(n), varchar(n), text, bytes, uuid, date, time, timestamp, timestamptz, json, jsonb, \
-     numeric, interval, name, oid, timetz, time(n), timestamp(n), timestamptz(n), interval(n)";
+     numeric, interval, name, oid, inet, cidr, macaddr, timetz, time(n), timestamp(n), timestamptz(n), interval(n)";
 
 impl DataType {
     /// Bytes of a value inside a row when every value takes the same; None for variable ones.
@@ -112,6 +120,8 @@ impl DataType {
             DataType::Decimal { precision, .. } => Some(decimal_width_bytes(precision)),
             DataType::Char(length) => Some(length as usize),
             DataType::TimeTz => Some(TIME_TZ_BYTES),
+            DataType::Inet | DataType::Cidr => Some(NETWORK_BYTES),
+            DataType::MacAddress => Some(MAC_ADDRESS_BYTES),
             DataType::Uuid => Some(16),
             DataType::Interval => Some(INTERVAL_BYTES),
             DataType::Rounded(clock, _) => clock.data_type().fixed_width_bytes(),
@@ -232,6 +242,9 @@ impl fmt::Display for DataType {
             DataType::Jsonb => "jsonb",
             DataType::Interval => "interval",
             DataType::TimeTz => "timetz",
+            DataType::Inet => "inet",
+            DataType::Cidr => "cidr",
+            DataType::MacAddress => "macaddr",
             DataType::Name => "name",
             DataType::Oid => "oid",
             DataType::Enum(of) => of.name(),
@@ -300,6 +313,9 @@ fn plain_type(name: &str) -> Option<DataType> {
         "jsonb" => DataType::Jsonb,
         "name" => DataType::Name,
         "oid" => DataType::Oid,
+        "inet" => DataType::Inet,
+        "cidr" => DataType::Cidr,
+        "macaddr" => DataType::MacAddress,
         "numeric" | "decimal" => DataType::Numeric(None),
         other => return EnumType::noted(other).map(DataType::Enum),
     })
@@ -362,6 +378,9 @@ mod tests {
             DataType::Name,
             DataType::Oid,
             DataType::TimeTz,
+            DataType::Inet,
+            DataType::Cidr,
+            DataType::MacAddress,
             DataType::Rounded(Clock::TimeTz, Some(2)),
             DataType::Rounded(Clock::Timestamp, Some(0)),
             DataType::Rounded(Clock::TimestampTz, Some(6)),

@@ -21,7 +21,7 @@ use crate::array;
 use crate::calendar::{self, DAY_MICROS, Day};
 use crate::convert::{self, Fault};
 use crate::time_tz::offset_of;
-use crate::{DataType, NumericFault, Schema, TimeTz, TypeError, Value, json};
+use crate::{DataType, MacAddress, Network, NumericFault, Schema, TimeTz, TypeError, Value, json};
 
 /// Reads `text` as a value of `data_type`. Text types borrow; blanks around other types are
 /// ignored. The caller decides what stands for NULL.
@@ -81,6 +81,8 @@ fn check(data_type: DataType, value: &Value<'_>) -> Result<(), Fault> {
             convert::micros(data_type, value).map(|_| ())
         }
         DataType::TimeTz => convert::time_tz(value).map(|_| ()),
+        DataType::Inet => convert::inet(value).map(|_| ()),
+        DataType::Cidr => convert::cidr(value).map(|_| ()),
         DataType::Enum(of) => convert::label_code(of, value).map(|_| ()),
         DataType::Rounded(clock, _) => {
             check(clock.data_type(), value)?;
@@ -116,6 +118,15 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         DataType::Time => time(text),
         DataType::Timestamp | DataType::TimestampTz => timestamp(data_type, text),
         DataType::TimeTz => time_tz(text),
+        DataType::Inet => Network::read_inet(text).map(Value::Inet).ok_or_else(|| {
+            "expected an address such as 10.1.2.3, 10.1.2.3/24 or 2001:db8::1".into()
+        }),
+        DataType::Cidr => Network::read_cidr(text)
+            .map(Value::Cidr)
+            .ok_or_else(|| "expected a network such as 10.1.2.0/24 or 2001:db8::/32".into()),
+        DataType::MacAddress => MacAddress::read(text)
+            .map(Value::MacAddress)
+            .ok_or_else(|| "expected six bytes such as 08:00:2b:01:02:03".into()),
         DataType::Rounded(clock, _) => parse_plain(clock.data_type(), text),
         DataType::Interval => text
             .parse()
@@ -374,6 +385,9 @@ impl Display for Value<'_> {
             Value::TimestampTz(micros) => write_timestamp(*micros, "Z", formatter),
             Value::Interval(value) => value.fmt(formatter),
             Value::TimeTz(value) => value.fmt(formatter),
+            Value::Inet(value) => write!(formatter, "{value}"),
+            Value::Cidr(value) => write!(formatter, "{value:#}"),
+            Value::MacAddress(value) => value.fmt(formatter),
         }
     }
 }

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::length_without_blanks;
-use crate::{DataType, Interval, Numeric, TimeTz};
+use crate::{DataType, Interval, MacAddress, Network, Numeric, TimeTz};
 
 /// A value on its way in or out. Text and bytes may be borrowed from the caller or from a row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,6 +51,12 @@ pub enum Value<'a> {
     Numeric(Numeric),
     /// A time of day with the offset of its clock.
     TimeTz(TimeTz),
+    /// An address and its network.
+    Inet(Network),
+    /// A network.
+    Cidr(Network),
+    /// The address of a network card.
+    MacAddress(MacAddress),
 }
 
 impl<'a> Value<'a> {
@@ -76,6 +82,9 @@ impl<'a> Value<'a> {
             Value::Interval(value) => Value::Interval(value),
             Value::Numeric(value) => Value::Numeric(value),
             Value::TimeTz(value) => Value::TimeTz(value),
+            Value::Inet(value) => Value::Inet(value),
+            Value::Cidr(value) => Value::Cidr(value),
+            Value::MacAddress(value) => Value::MacAddress(value),
         }
     }
 
@@ -101,6 +110,9 @@ impl<'a> Value<'a> {
             Value::Interval(value) => Value::Interval(*value),
             Value::Numeric(value) => Value::Numeric(value.clone()),
             Value::TimeTz(value) => Value::TimeTz(*value),
+            Value::Inet(value) => Value::Inet(*value),
+            Value::Cidr(value) => Value::Cidr(*value),
+            Value::MacAddress(value) => Value::MacAddress(*value),
         }
     }
 
@@ -131,6 +143,9 @@ impl<'a> Value<'a> {
             Value::Interval(_) => "interval",
             Value::Numeric(_) => "numeric",
             Value::TimeTz(_) => "timetz",
+            Value::Inet(_) => "inet",
+            Value::Cidr(_) => "cidr",
+            Value::MacAddress(_) => "macaddr",
         }
     }
 
@@ -189,6 +204,10 @@ impl<'a> Value<'a> {
             (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
             (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
             (Value::TimeTz(left), Value::TimeTz(right)) => left.cmp(right),
+            (Value::Inet(left) | Value::Cidr(left), Value::Inet(right) | Value::Cidr(right)) => {
+                left.cmp(right)
+            }
+            (Value::MacAddress(left), Value::MacAddress(right)) => left.cmp(right),
             (Value::Interval(left), Value::Interval(right)) => {
                 left.span_micros().cmp(&right.span_micros())
             }
@@ -225,6 +244,8 @@ impl<'a> Value<'a> {
             Value::TimestampTz(_) => 12,
             Value::Interval(_) => 13,
             Value::TimeTz(_) => 14,
+            Value::Inet(_) | Value::Cidr(_) => 15,
+            Value::MacAddress(_) => 16,
         }
     }
 }
@@ -267,7 +288,7 @@ macro_rules! value_from {
 value_from! {
     bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
     Decimal => Decimal, Uuid => Uuid, Interval => Interval, Numeric => Numeric,
-    TimeTz => TimeTz,
+    TimeTz => TimeTz, MacAddress => MacAddress,
 }
 
 impl<'a> From<&'a str> for Value<'a> {

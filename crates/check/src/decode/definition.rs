@@ -459,6 +459,9 @@ fn read_element(tag: u8, input: &mut Input<'_>) -> Read<DataType> {
         21 => DataType::Name,
         22 => DataType::Oid,
         23 => DataType::TimeTz,
+        29 => DataType::Inet,
+        30 => DataType::Cidr,
+        31 => DataType::MacAddress,
         20 => {
             let (what, digits) = (input.u8().ok_or(SHORT)?, input.u8().ok_or(SHORT)?);
             let fields = if what == 4 { input.u8().ok_or(SHORT)? } else { 0 };

@@ -2,6 +2,8 @@
 
 use onrush_types::{DataType, EnumType};
 
+use super::address::{NETWORK_BYTES, is_address, is_network};
+
 /// 4714-11-24 BC and the day after 5874897-12-31, in days since 1970-01-01.
 const DATE_DAYS: std::ops::Range<i32> = -2_440_588..2_145_042_906;
 /// Microseconds of a day.
@@ -36,6 +38,10 @@ pub(crate) enum Rule {
     Date,
     Time,
     TimeTz,
+    /// An address of a host.
+    Address,
+    /// An address of a network.
+    Network,
     Timestamp,
     Numeric,
     /// The code of a label of the type of this number.
@@ -50,6 +56,9 @@ impl Rule {
             DataType::Int32 | DataType::Float32 | DataType::Oid => Rule::Any(4),
             DataType::Name => Rule::Text(63),
             DataType::TimeTz => Rule::TimeTz,
+            DataType::Inet => Rule::Address,
+            DataType::Cidr => Rule::Network,
+            DataType::MacAddress => Rule::Any(6),
             DataType::Int64 | DataType::Float64 => Rule::Any(8),
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
@@ -76,6 +85,7 @@ impl Rule {
             Rule::Decimal(digits) => Some(if digits > 18 { 12 } else { 8 }),
             Rule::Date | Rule::Label(_) => Some(4),
             Rule::TimeTz => Some(12),
+            Rule::Address | Rule::Network => Some(NETWORK_BYTES),
             Rule::Time | Rule::Timestamp => Some(8),
             Rule::Text(_) | Rule::Bytes | Rule::Numeric => None,
         }
@@ -105,6 +115,8 @@ impl Rule {
                 bytes.first_chunk::<4>().is_some_and(|days| is_date(i32::from_le_bytes(*days)))
             }
             Rule::TimeTz => is_time_tz(bytes),
+            Rule::Address => is_address(bytes),
+            Rule::Network => is_network(bytes),
             Rule::Label(of) => bytes
                 .first_chunk::<4>()
                 .is_some_and(|code| of.label(u32::from_le_bytes(*code)).is_some()),
@@ -129,6 +141,8 @@ impl Rule {
             Rule::Date => "a date is not in the years 4714 BC to 5874897",
             Rule::TimeTz => "a time of day is not up to 24:00:00 or too far from UTC",
             Rule::Time => "a time of day is not up to 24:00:00",
+            Rule::Address => "an address has another version than 4 or 6, or too long a network",
+            Rule::Network => "a network is none, or has bits set to the right of its mask",
             Rule::Numeric => NOT_NUMERIC,
             Rule::Label(_) => NOT_LABEL,
             Rule::Timestamp => "a timestamp is not in the years 4714 BC to 294246",

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use onrush_types::{DataType, EnumType, KeyOrder};
 
+use super::address::{NETWORK_BYTES, address_of_key, address_words, is_inet_key, is_network};
 use super::definition::Definition;
 use super::field::{
     DAY_MICROS, NOT_NUMERIC, NOT_TEXT, is_date, is_text, is_time_tz, is_timestamp, numeric_length,
@@ -128,6 +129,8 @@ fn value_width(data_type: DataType) -> Option<usize> {
         | DataType::Text
         | DataType::Name
         | DataType::Bytes => None,
+        // The network, and the address behind it.
+        DataType::Inet => Some(NETWORK_BYTES + 16),
         other => other.fixed_width_bytes(),
     }
 }
@@ -177,6 +180,8 @@ fn check_value(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static str
         }
         DataType::Date => i32::try_from(integer(bytes)).is_ok_and(is_date),
         DataType::TimeTz => is_time_tz(bytes),
+        DataType::Inet => is_inet_key(bytes),
+        DataType::Cidr => is_network(bytes),
         DataType::Enum(of) => label(of, bytes).is_some(),
         DataType::Time => (0..=i128::from(DAY_MICROS)).contains(&integer(bytes)),
         DataType::Timestamp | DataType::TimestampTz => {
@@ -256,6 +261,9 @@ fn value_words(data_type: DataType, bytes: &[u8]) -> String {
         DataType::Oid => (integer(bytes) + (1 << 31)).to_string(), // without a sign
         DataType::Date => format!("day {} since 1970-01-01", integer(bytes)),
         DataType::TimeTz => format!("{} microseconds in UTC", integer(&bytes[..8])),
+        DataType::Inet => address_words(&address_of_key(bytes)),
+        DataType::Cidr => address_words(bytes),
+        DataType::MacAddress => format!("{bytes:02x?}"),
         DataType::Enum(of) => label(of, bytes).unwrap_or("?").to_owned(),
         DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
             format!("{} microseconds", integer(bytes))

@@ -2,6 +2,7 @@
 //! shared with the engine or the log, so that an error there is not repeated here. No input, however
 //! damaged, makes a decoder panic or take memory out of proportion.
 
+pub(crate) mod address;
 pub(crate) mod blob;
 pub(crate) mod block;
 pub(crate) mod definition;

@@ -1,8 +1,8 @@
 //! A table with a column of every type, and its rows by number. The tests of repair use it, too.
 
 use onrush::{
-    Clock, ColumnDefinition, DataType, Decimal, EnumLabels, EnumType, Interval, Numeric,
-    TableBuilder, TableDefinition, TimeTz, Uuid, Value,
+    Clock, ColumnDefinition, DataType, Decimal, EnumLabels, EnumType, Interval, MacAddress,
+    Network, Numeric, TableBuilder, TableDefinition, TimeTz, Uuid, Value,
 };
 
 /// Every type, in columns that may be NULL, and a key of three.
@@ -30,6 +30,9 @@ pub fn types_table() -> TableBuilder {
         .column(column("nn", DataType::Numeric(Some((40, 3)))))
         .column(column("iv", DataType::Interval))
         .column(column("ttz", DataType::TimeTz))
+        .column(column("host", DataType::Inet))
+        .column(column("net", DataType::Cidr))
+        .column(column("card", DataType::MacAddress))
         .column(column("nm", DataType::Name))
         .column(column("o", DataType::Oid))
         .column(column("at2", DataType::Rounded(Clock::Timestamp, Some(2))))
@@ -37,6 +40,14 @@ pub fn types_table() -> TableBuilder {
         .column(column("m", DataType::Enum(moods())).default_value("ok"))
         .column(column("ar", DataType::Int32.array().unwrap()))
         .primary_key(["name", "i2", "f8"])
+}
+
+/// Of version 4 and 6 in turn.
+fn address(number: i64) -> Network {
+    let wide = std::net::Ipv6Addr::from_bits(1 << 120 | number as u128).into();
+    let short = std::net::Ipv4Addr::from_bits(10 << 24 | number as u32).into();
+    let address = if number % 2 == 0 { wide } else { short };
+    Network { address, length_bits: (number % 33) as u8 }
 }
 
 fn moods() -> EnumType {
@@ -70,6 +81,9 @@ pub fn types_row(number: i64) -> Vec<Value<'static>> {
         some(0, Numeric::new(-i128::from(number), 3).unwrap().into()),
         some(1, Interval { months: number as i32, days: -1, micros: number }.into()),
         some(2, TimeTz { micros: number, offset_seconds: 3600 }.into()),
+        some(3, Value::Inet(address(number))),
+        some(4, Value::Cidr(address(number).network())),
+        some(5, MacAddress([1, 2, 3, 4, 5, number as u8]).into()),
         some(3, format!("name_{number}").into()),
         some(4, Value::Int64(number)),
         some(5, Value::Timestamp(number * 10_000)),

@@ -129,6 +129,12 @@ fn with_default(column: &ColumnDefinition) -> ColumnDefinition {
     column
 }
 
+/// 10.0.0.7.
+const SEVENTH_HOST: onrush::Network = onrush::Network {
+    address: std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 7)),
+    length_bits: 32,
+};
+
 /// What stands for a value that the load does not know: half the length that a text may have.
 fn typical(data_type: DataType) -> DefaultValue {
     let text = |bytes: usize| Value::from("abcdefgh".repeat(bytes.div_ceil(8))[..bytes].to_owned());
@@ -154,6 +160,9 @@ fn typical(data_type: DataType) -> DefaultValue {
             .map_or(Value::Null, |(_, label)| Value::from(label.to_owned())),
         DataType::Json | DataType::Jsonb => Value::from("{\"a\": 7}"),
         DataType::Bytes => Value::from(vec![7_u8; TEXT_BYTES]),
+        DataType::Inet => Value::Inet(SEVENTH_HOST),
+        DataType::Cidr => Value::Cidr(SEVENTH_HOST),
+        DataType::MacAddress => Value::MacAddress(onrush::MacAddress([7; 6])),
         DataType::TimeTz => Value::TimeTz(onrush::TimeTz { micros: 7, offset_seconds: 0 }),
         DataType::Interval => Value::Interval(onrush::Interval::seconds(7)),
         DataType::Uuid => Value::Uuid(onrush::Uuid::from_u128(7)),

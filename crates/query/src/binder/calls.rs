@@ -15,7 +15,7 @@ use super::types::{self, Given, Type};
 use crate::error::{QueryError, Result};
 use crate::functions::is_ordered_set;
 use crate::outer_calls::calls_outside_queries;
-use crate::syntax::{array_of, is_other_aggregate, is_other_function, unqualified};
+use crate::syntax::{array_of, cast_by_call, is_other_aggregate, is_other_function, unqualified};
 
 /// What kind of function a name is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -197,7 +197,8 @@ impl Binder<'_> {
         given: &[&Expr],
         arguments: &[Type],
     ) -> Result<()> {
-        if given.len() != arguments.len() {
+        // A cast reads its constant itself.
+        if given.len() != arguments.len() || cast_by_call(name).is_some() {
             return Ok(());
         }
         // A column of constants is text by now.
@@ -212,9 +213,11 @@ impl Binder<'_> {
         }
         // DataFusion asks what these come to before constants have the type of what stands beside them.
         if matches!(name, "coalesce" | "greatest" | "least" | "nullif") {
-            if let Some(array) = arguments.iter().find_map(|argument| signatures::array(*argument))
-            {
-                given.iter().for_each(|constant| self.constants.add(constant, array.clone()));
+            let told = |argument: &Type| {
+                signatures::array(*argument).or_else(|| signatures::of_bytes(*argument))
+            };
+            if let Some(told) = arguments.iter().find_map(told) {
+                given.iter().for_each(|constant| self.constants.add(constant, told.clone()));
             }
             return Ok(());
         }
@@ -256,7 +259,7 @@ pub(super) fn makes_rows(name: &str) -> bool {
 }
 
 /// Whether a function makes rows, of one column or of several.
-fn is_of_rows(name: &str) -> bool {
+pub(super) fn is_of_rows(name: &str) -> bool {
     makes_rows(name) || array_of(name).is_some()
 }
 

@@ -13,7 +13,7 @@ use super::{Binder, Columns};
 use crate::error::{QueryError, Result};
 use crate::query::QueryColumn;
 use crate::relation::Relation;
-use crate::syntax::{array_of, folded};
+use crate::syntax::folded;
 
 impl Binder<'_> {
     /// All items of a FROM.
@@ -247,8 +247,7 @@ impl Binder<'_> {
             }
         }
         let function = super::calls::function_name(name);
-        let is_known = matches!(function.as_str(), "unnest" | "generate_subscripts")
-            || array_of(&function).is_some()
+        let is_known = super::calls::is_of_rows(&function)
             || self.engine.state.table_functions().contains_key(&function)
             || self.relations.is_always_empty(None, &function);
         if !is_known {

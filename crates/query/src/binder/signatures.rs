@@ -168,6 +168,9 @@ fn name_of(own: DataType) -> Option<&'static str> {
         DataType::Json => "json",
         DataType::Jsonb => "jsonb",
         DataType::Oid => "oid",
+        DataType::Inet => "inet",
+        DataType::Cidr => "cidr",
+        DataType::MacAddress => "macaddr",
         _ => return None,
     })
 }
@@ -194,6 +197,9 @@ const KNOWN: &[(&str, char)] = &[
     ("timestamp", 'D'),
     ("timestamptz", 'D'),
     ("interval", 'T'),
+    ("inet", 'I'),
+    ("cidr", 'I'),
+    ("macaddr", 'U'),
     ("bit", 'V'),
     ("bytea", 'U'),
     ("uuid", 'U'),
@@ -211,7 +217,7 @@ fn category(name: &str) -> char {
 }
 
 fn is_preferred(name: &str) -> bool {
-    matches!(name, "bool" | "oid" | "float8" | "text" | "timestamptz" | "interval")
+    matches!(name, "bool" | "oid" | "float8" | "text" | "timestamptz" | "interval" | "inet")
 }
 
 fn is_polymorphic(name: &str) -> bool {
@@ -241,6 +247,7 @@ fn is_implicit(from: &str, to: &str) -> bool {
         "timestamp" => to == "timestamptz",
         "time" => matches!(to, "interval" | "timetz"),
         "oid" => to == "regclass",
+        "cidr" => to == "inet",
         _ => false,
     }
 }
@@ -327,6 +334,22 @@ pub(super) fn array(argument: Type) -> Option<SqlType> {
     Some(SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None)))
 }
 
+/// The type of an argument, as a cast has it, whose values DataFusion knows as bytes, beside which no text stands.
+pub(super) fn of_bytes(argument: Type) -> Option<SqlType> {
+    let Type::Known(ColumnType::Stored(own)) = argument else { return None };
+    match own.unrounded() {
+        DataType::Uuid
+        | DataType::TimeTz
+        | DataType::Inet
+        | DataType::Cidr
+        | DataType::MacAddress => written(name_of(own)?),
+        DataType::Enum(of) => {
+            Some(SqlType::Custom(ObjectName::from(vec![Ident::new(of.note())]), Vec::new()))
+        }
+        _ => None,
+    }
+}
+
 /// The type as a cast has it; none for those that constants in quotes are read as anyway.
 pub(super) fn written(name: &str) -> Option<SqlType> {
     if let Some(element) = name.strip_prefix('_') {
@@ -355,7 +378,7 @@ pub(super) fn written(name: &str) -> Option<SqlType> {
         "uuid" => SqlType::Uuid,
         "json" => SqlType::JSON,
         "jsonb" => SqlType::JSONB,
-        "oid" => of_catalogue(Ident::new("oid")),
+        "oid" | "inet" | "cidr" | "macaddr" => of_catalogue(Ident::new(name)),
         "char" => of_catalogue(Ident::with_quote('"', "char")),
         _ => return None,
     })

@@ -155,6 +155,8 @@ fn kind(own: ColumnType) -> u8 {
             DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => 4,
             DataType::Interval | DataType::TimeTz => 4,
             DataType::Json | DataType::Jsonb => 5,
+            DataType::Inet | DataType::Cidr => 9,
+            DataType::MacAddress => 10,
             DataType::Enum(_) => 8,
             DataType::Array(_) => 7,
             _ => 6,

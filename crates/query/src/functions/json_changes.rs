@@ -37,9 +37,6 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             };
             set_path(given, Some(read(given, 2)?), change)
         }),
-        TypedFunction::new("jsonb_strip_nulls", jsonb, |given| {
-            in_one_form(&without_nulls(read(given, 0)?).to_string())
-        }),
         TypedFunction::new("jsonb_pretty", text, |given| of_jsonb(given, pretty)),
     ];
     let strict = strict.into_iter().map(|function| function.strict().into_udf());
@@ -323,18 +320,6 @@ fn subscript(given: &Given<'_>) -> Result<Value<'static>> {
         _ => None,
     };
     found.map_or(Ok(Value::Null), |found| in_one_form(&found.to_string()))
-}
-
-/// Without the fields of objects that are null.
-fn without_nulls(json: Json) -> Json {
-    match json {
-        Json::Object(object) => {
-            let kept = object.into_iter().filter(|(_, value)| !value.is_null());
-            Json::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
-        }
-        Json::Array(items) => Json::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
-    }
 }
 
 fn pretty(given: &Given<'_>) -> Result<Value<'static>> {

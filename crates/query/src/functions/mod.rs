@@ -15,6 +15,7 @@ mod domains;
 mod escapes;
 mod exists;
 mod fields;
+mod frame_exclusions;
 mod group_sets;
 mod input_order;
 mod interval_aggregates;
@@ -24,9 +25,11 @@ mod json_changes;
 mod json_objects;
 mod json_parts;
 mod json_paths;
+mod json_rows;
 mod json_values;
 mod letters;
 mod made;
+mod networks;
 mod numbers;
 mod numeric_calls;
 mod numeric_casts;
@@ -80,6 +83,8 @@ pub use domains::TO_DOMAIN;
 pub(crate) use domains::domain_name;
 pub(crate) use exists::ExistsAsValue;
 pub(crate) use fields::endless_extract;
+pub use frame_exclusions::EXCLUSIONS;
+pub(crate) use frame_exclusions::excluding;
 pub(crate) use group_sets::GroupSets;
 pub(crate) use input_order::InputOrder;
 pub(crate) use interval_aggregates::{any_average, first_interval, interval_aggregate};
@@ -95,10 +100,15 @@ pub(crate) use json_parts::{
     JSONB_ITEMS_TEXT, json_type_name,
 };
 pub(crate) use json_paths::{JSON_PATH_FINDS, JSON_PATH_HOLDS, JSON_PATH_ITEMS};
+pub(crate) use json_rows::{
+    JSON_COLUMN, JSON_MEMBERS, JSON_MEMBERS_TEXT, JSON_NAMES, JSONB_MEMBERS, JSONB_MEMBERS_TEXT,
+    JSONB_NAMES,
+};
 pub(crate) use json_values::{
     JSON_LIST, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_LIST,
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
+pub(crate) use networks::{NETWORK, NETWORK_AS_ADDRESS, NETWORK_SHOW};
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
 pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};
@@ -133,9 +143,12 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(uuid::all());
     all.extend(array_numbers::all());
     all.extend(arrays::all());
+    all.extend(frame_exclusions::all());
+    all.extend(networks::all());
     all.extend(array_sets::all());
     all.extend(json::all());
     all.extend(json_changes::all());
+    all.extend(json_rows::all());
     all.extend(ties::all());
     all.extend(json_objects::all());
     all.extend(intervals::all());

@@ -118,14 +118,14 @@ pub(super) fn name_elements(relation: &mut TableFactor) {
     }
 }
 
-/// Writes expressions that are alike in other words: DataFusion calls the columns of an unnest by them.
+/// Writes expressions that are alike in other words: DataFusion calls the columns of an unnest by them, without casts.
 fn tell_apart(expressions: &mut [Expr]) {
     let mut seen = Vec::with_capacity(expressions.len());
     for expression in expressions {
-        while seen.contains(expression) {
-            *expression = call_of("coalesce", [expression.clone()]);
-        }
-        seen.push(expression.clone());
+        let cast = sets::without_casts(expression).clone();
+        let count = seen.iter().filter(|known| **known == cast).count();
+        seen.push(cast);
+        *expression = sets::in_other_words(expression.clone(), count);
     }
 }
 

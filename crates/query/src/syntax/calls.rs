@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, ObjectName, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    Ident, ObjectName, SelectItem, SetExpr, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::call_of;
@@ -38,6 +38,9 @@ pub(super) fn other(call: &mut Function) -> Option<Expr> {
                 }),
             ],
         ) => Some(Expr::value(Value::SingleQuotedString("unknown".to_owned()))),
+        (of_type, [value]) if let Some(data_type) = cast_by_call(of_type) => {
+            Some(cast(value.clone(), data_type))
+        }
         ("row_to_json", [Expr::Function(row)]) if is_row(row) => Some(Expr::Function(row.clone())),
         ("row_to_json", [Expr::Function(row)]) if row.name.to_string() == "row" => {
             let values = arguments(row)?.into_iter().enumerate();
@@ -73,6 +76,7 @@ pub(crate) fn is_aggregate(name: &str) -> bool {
 /// Whether it is a function of one row that DataFusion has otherwise, or that is refused with a reason.
 pub(crate) fn is_other(name: &str) -> bool {
     same_as(name).is_some()
+        || cast_by_call(name).is_some()
         || matches!(
             name,
             "mod"
@@ -87,6 +91,28 @@ pub(crate) fn is_other(name: &str) -> bool {
                 | "setval"
                 | "lastval"
         )
+}
+
+/// The type of a cast that is written as a call of a function: `text(x)`, `int4(x)`.
+pub(crate) fn cast_by_call(name: &str) -> Option<DataType> {
+    Some(match name {
+        "text" => DataType::Text,
+        "bool" => DataType::Boolean,
+        "int2" => DataType::SmallInt(None),
+        "int4" => DataType::Integer(None),
+        "int8" => DataType::BigInt(None),
+        "float4" => DataType::Real,
+        "float8" => DataType::DoublePrecision,
+        "date" => DataType::Date,
+        "timestamptz" => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
+        "uuid" => DataType::Uuid,
+        "json" => DataType::JSON,
+        "jsonb" => DataType::JSONB,
+        "name" | "oid" | "cidr" | "macaddr" => {
+            DataType::Custom(ObjectName::from(vec![Ident::new(name)]), Vec::new())
+        }
+        _ => return None,
+    })
 }
 
 /// DataFusion's name of a function.

@@ -1,5 +1,5 @@
-//! `WITH ORDINALITY`, and functions whose rows are JSON: a query of the function's rows with their numbers, or of their
-//! type, in the place of the call.
+//! `WITH ORDINALITY`, and functions whose rows are JSON or are made of it: a query of the function's rows with their
+//! numbers, or of their type, in the place of the call.
 
 use std::ops::ControlFlow;
 
@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::folded;
+use super::json_rows::{self, JsonRows};
 
 /// Numbers the rows of all calls in FROM that are to be numbered.
 pub(super) fn number_rows(query: &mut Query) {
@@ -81,6 +82,13 @@ fn number(relation: &mut TableFactor, has_others_before: bool) {
         _ => return,
     };
     let Some(function) = name.0.last().and_then(|part| part.as_ident()).cloned() else { return };
+    if let Some(rows) = json_rows::of_call(&folded(&function), &given, alias.as_ref()) {
+        let alias = alias.take();
+        if let Some(made) = of_arrays(rows, function, alias, is_numbered, has_others_before) {
+            *relation = made;
+        }
+        return;
+    }
     let column = match folded(&function).as_str() {
         other @ "jsonb_path_query" => other.to_owned(),
         _ => "value".to_owned(),
@@ -113,6 +121,36 @@ fn number(relation: &mut TableFactor, has_others_before: bool) {
         alias: Some(alias.filter(|alias| !alias.columns.is_empty()).unwrap_or(other)),
         sample: None,
     };
+}
+
+/// The rows that arrays are beside each other, each column of its type.
+fn of_arrays(
+    rows: JsonRows,
+    function: Ident,
+    alias: Option<TableAlias>,
+    is_numbered: bool,
+    has_others_before: bool,
+) -> Option<TableFactor> {
+    let places: Vec<Ident> =
+        (1..=rows.arrays.len()).map(|number| Ident::new(format!("column{number}"))).collect();
+    let item = |(place, (name, data_type)): (&Ident, &(Ident, String))| {
+        format!("{place}::{data_type} AS {name}")
+    };
+    let items: Vec<String> = places.iter().zip(&rows.columns).map(item).collect();
+    let number = if is_numbered { ", row_number() OVER () AS ordinality" } else { "" };
+    let text = format!("SELECT {}{number} FROM rows", items.join(", "));
+    let given = rows.arrays.into_iter();
+    let given = given.map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array))).collect();
+    let unnest =
+        call(vec![Ident::new("unnest")].into(), given, Some(plain("rows".into(), places)), false);
+    let subquery = Box::new(query_of(&text, unnest)?);
+    let (name, renamed) = match alias {
+        Some(alias) => (alias.name, alias.columns),
+        None => (function, Vec::new()),
+    };
+    let renamed = renamed.into_iter().map(|column| column.name).collect();
+    let alias = Some(plain(name, renamed));
+    Some(TableFactor::Derived { lateral: has_others_before, subquery, alias, sample: None })
 }
 
 /// A function in FROM.

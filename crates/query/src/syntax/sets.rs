@@ -49,8 +49,8 @@ impl Unfolder {
     /// The rows of an array. One that comes again is written so that it differs: DataFusion takes equal ones for
     /// a name that stands twice.
     fn rows(&mut self, array: Expr) -> Expr {
-        let count = self.unfolded.entry(array.to_string()).or_default();
-        let apart = (0..*count).fold(array, |array, _| call("coalesce", array));
+        let count = self.unfolded.entry(without_casts(&array).to_string()).or_default();
+        let apart = in_other_words(array, *count);
         *count += 1;
         call("unnest", apart)
     }
@@ -155,6 +155,19 @@ fn only_argument(call: &Function) -> Option<&Expr> {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(argument),
         _ => None,
     }
+}
+
+/// What is cast: DataFusion calls a cast as that.
+pub(super) fn without_casts(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => without_casts(inner),
+        other => other,
+    }
+}
+
+/// The same value, called otherwise for each count.
+pub(super) fn in_other_words(expression: Expr, count: usize) -> Expr {
+    (0..count).fold(expression, |inner, _| call("coalesce", inner))
 }
 
 /// `expression::data_type`.

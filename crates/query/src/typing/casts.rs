@@ -11,16 +11,16 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::{DataType, EnumType};
 
 use super::vectors::is_vector;
-use super::{call, intervals, numerics, read};
+use super::{call, intervals, networks, numerics, read};
 use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
 use crate::functions::{
-    CHAR_OF, NAMES_OF, OID_OF, named, of_elements, parse_function, read_interval, round_to_even,
-    text_function, type_name,
+    CHAR_OF, NAMES_OF, NETWORK_SHOW, OID_OF, named, of_elements, parse_function, read_interval,
+    round_to_even, text_function, type_name,
 };
 use crate::numeric;
 use crate::text::read_text;
-use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type, field};
+use crate::types::{ColumnType, MAC_ADDRESS_BYTES, TIME_TZ_BYTES, arrow_type, column_type, field};
 use crate::values::scalar;
 
 /// A cast that reads, writes and rounds as PostgreSQL does.
@@ -77,6 +77,9 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | DataType::Time
                     | DataType::TimeTz
                     | DataType::Date
+                    | DataType::Inet
+                    | DataType::Cidr
+                    | DataType::MacAddress
             );
             if is_own && to == crate::types::arrow_type(ColumnType::Stored(target)) {
                 return Ok(call(parse_function(target), vec![*cast.expr]));
@@ -93,7 +96,7 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
         (_, true) => {
             let is_own = matches!(
                 from,
-                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES | ENUM_BYTES)
+                ArrowType::FixedSizeBinary(16 | TIME_TZ_BYTES | ENUM_BYTES | MAC_ADDRESS_BYTES)
                     | numeric::ANY
                     | ArrowType::Binary
                     | ArrowType::Float32
@@ -105,6 +108,7 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
                     | ArrowType::Interval(_)
             );
             let inner = match is_own {
+                _ if networks::is_address(&from) => call(named(NETWORK_SHOW)?, vec![*cast.expr]),
                 true => call(text_function(), vec![*cast.expr.clone()]),
                 false => Expr::Cast(cast.clone()),
             };
@@ -155,6 +159,10 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             {
                 return Ok(call(named(OID_OF)?, vec![*cast.expr]));
             }
+            if let Some(cast) = networks::cast(&cast.expr, &from, &to)? {
+                return Ok(cast);
+            }
+            refuse_bytes(&cast, &from, schema)?;
             if let Some(function) = intervals::cast(&from, &to) {
                 return Ok(call(function, vec![*cast.expr]));
             }
@@ -166,6 +174,25 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             }
             Ok(Expr::Cast(cast))
         }
+    }
+}
+
+/// Refuses a cast to a type whose values are bytes of a length of their own, of anything but text.
+fn refuse_bytes(cast: &Cast, from: &ArrowType, schema: &DFSchema) -> Result<()> {
+    let ColumnType::Stored(
+        wanted @ (DataType::Uuid | DataType::Inet | DataType::Cidr | DataType::MacAddress),
+    ) = column_type(&cast.field)
+    else {
+        return Ok(());
+    };
+    let is_known = !matches!(from, ArrowType::Null) && *from != arrow_type(wanted.into());
+    match cast.expr.to_field(schema) {
+        Ok((_, own)) if is_known => {
+            let own = type_name(column_type(&own));
+            let message = format!("cannot cast type {own} to {wanted}");
+            Err(QueryError::refused("42846", message).into())
+        }
+        _ => Ok(()),
     }
 }
 

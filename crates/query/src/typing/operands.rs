@@ -6,6 +6,7 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use onrush::DataType;
 
 use super::call;
 use crate::functions::{
@@ -13,6 +14,7 @@ use crate::functions::{
     date_plus_days, goes_back, library_pattern, named, read_interval,
 };
 use crate::numeric::is_numeric;
+use crate::types::field;
 
 /// Gives both sides the types that they have in PostgreSQL.
 pub(super) fn suit(binary: &mut BinaryExpr, schema: &DFSchema) -> Result<()> {
@@ -137,7 +139,25 @@ pub(super) fn adopt_constants(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Re
             (Op::Plus, ArrowType::Timestamp(..)) if is_in_quotes(constant) => {
                 *constant = call(read_interval(), vec![std::mem::take(constant)]);
             }
+            (Op::Plus, ArrowType::Timestamp(..)) if is_null(constant) => {
+                *constant = Expr::Literal(ScalarValue::IntervalMonthDayNano(None), None);
+            }
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `||` joins as texts what DataFusion knows as bytes.
+pub(super) fn join_as_text(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+    if expr.op != BinaryOperator::StringConcat {
+        return Ok(());
+    }
+    for side in [&mut expr.left, &mut expr.right] {
+        if matches!(side.get_type(schema), Ok(ArrowType::FixedSizeBinary(_))) {
+            let text = field("", DataType::Text.into(), true).into();
+            *side =
+                super::cast(Cast { expr: Box::new(std::mem::take(side)), field: text }, schema)?;
         }
     }
     Ok(())
@@ -156,6 +176,10 @@ pub(super) fn of_arrays(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Optio
         _ => return Ok(None),
     };
     Ok(Some(call(named(function)?, given)))
+}
+
+fn is_null(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(ScalarValue::Null, _))
 }
 
 fn is_in_quotes(expression: &Expr) -> bool {

@@ -24,18 +24,30 @@ pub(super) fn subscript(
     if !is_vector(&access.expr, schema) {
         return None;
     }
-    let next =
-        |number: &Expr| Box::new(number.clone() + Expr::Literal(ScalarValue::Int64(Some(1)), None));
     let field_access = match &access.field_access {
-        GetFieldAccess::ListIndex { key } => GetFieldAccess::ListIndex { key: next(key) },
+        GetFieldAccess::ListIndex { key } => GetFieldAccess::ListIndex { key: next(key).into() },
         GetFieldAccess::ListRange { start, stop, stride } => GetFieldAccess::ListRange {
-            start: next(start),
-            stop: next(stop),
+            start: next(start).into(),
+            stop: next(stop).into(),
             stride: stride.clone(),
         },
         GetFieldAccess::NamedStructField { .. } => return None,
     };
     Some(RawFieldAccessExpr { expr: access.expr.clone(), field_access })
+}
+
+/// The number by which an array has what has this one counted from 0.
+fn next(number: &Expr) -> Expr {
+    number.clone() + one()
+}
+
+fn one() -> Expr {
+    Expr::Literal(ScalarValue::Int64(Some(1)), None)
+}
+
+/// Whether a function tells numbers of elements.
+pub(super) fn tells_numbers(name: &str) -> bool {
+    FROM_ZERO.iter().any(|(of_array, _)| *of_array == name)
 }
 
 /// A call that tells numbers of elements, of a vector.
@@ -61,7 +73,5 @@ pub(super) fn letter_of_name(
     let (true, GetFieldAccess::ListIndex { key }) = (is_name, &access.field_access) else {
         return Ok(None);
     };
-    let one = || Expr::Literal(ScalarValue::Int64(Some(1)), None);
-    let place = (**key).clone() + one();
-    Ok(Some(substring(access.expr.clone(), place, one())))
+    Ok(Some(substring(access.expr.clone(), next(key), one())))
 }

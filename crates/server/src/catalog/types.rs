@@ -235,6 +235,9 @@ const KNOWN: &[(ColumnType, &str)] = &[
     (ColumnType::Stored(DataType::Interval), "T"),
     (ColumnType::Stored(DataType::Numeric(None)), "N"),
     (ColumnType::Stored(DataType::Uuid), "U"),
+    (ColumnType::Stored(DataType::Inet), "I"),
+    (ColumnType::Stored(DataType::Cidr), "I"),
+    (ColumnType::Stored(DataType::MacAddress), "U"),
     (ColumnType::Stored(DataType::Json), "U"),
     (ColumnType::Stored(DataType::Jsonb), "U"),
 ];
@@ -265,7 +268,10 @@ fn row(Known { column_type, category, schema, kind }: Known) -> Row {
         Value::Boolean((1..=8).contains(&size)),
         kind.into(),
         category.into(),
-        no.clone(),
+        Value::Boolean(matches!(
+            name.as_str(),
+            "bool" | "float8" | "oid" | "text" | "timestamptz" | "interval" | "inet"
+        )),
         yes,
         ",".into(),
         oid(0),

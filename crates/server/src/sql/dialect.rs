@@ -101,7 +101,7 @@ impl Dialect for OnrushDialect {
         match self.attempts_left.get().checked_sub(1) {
             Some(left) => {
                 self.attempts_left.set(left);
-                rounded_interval(parser)
+                rounded_interval(parser).or_else(|| typed_constant(parser))
             }
             None => Some(Err(ParserError::RecursionLimitExceeded)),
         }
@@ -225,6 +225,29 @@ fn rounded_interval(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>
         kind: CastKind::DoubleColon,
         expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
         data_type: DataType::Interval { fields: None, precision },
+        array: false,
+        format: None,
+    }))
+}
+
+/// `inet '10.0.0.1'`: a constant of a type that the library does not know.
+fn typed_constant(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let words = parser.peek_tokens_ref::<2>();
+    let [name, constant] = words.map(|word| &word.token);
+    let (Token::Word(word), Token::SingleQuotedString(text)) = (name, constant) else {
+        return None;
+    };
+    let is_name = matches!(word.keyword, Keyword::NoKeyword | Keyword::NAME);
+    if !is_name {
+        return None;
+    }
+    let (name, text) = (word.clone().into_ident(words[0].span), text.clone());
+    parser.advance_token();
+    parser.advance_token();
+    Some(Ok(Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(text))),
+        data_type: DataType::Custom(ObjectName::from(vec![name]), Vec::new()),
         array: false,
         format: None,
     }))

@@ -24,6 +24,7 @@ mod dialect;
 mod domain;
 mod drop_missing;
 mod enum_type;
+mod exclusion_words;
 mod explain;
 mod extension;
 mod fetch;

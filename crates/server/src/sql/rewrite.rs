@@ -18,9 +18,9 @@ use super::storage::{self, StorageStatement};
 use super::view::AlterView;
 use super::view::materialized::{self, RefreshStatement};
 use super::{
-    conflict_words, domain, frame_words, like, limit_words, locking_words, merge_words, only_words,
-    operator_words, order_words, overriding_words, schema_elements, select_words, sequence,
-    subscript_words, transaction_words, unique_words, user, variadic_words,
+    conflict_words, domain, exclusion_words, frame_words, like, limit_words, locking_words,
+    merge_words, only_words, operator_words, order_words, overriding_words, schema_elements,
+    select_words, sequence, subscript_words, transaction_words, unique_words, user, variadic_words,
 };
 use crate::error::{Result, SqlError};
 
@@ -86,6 +86,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         select_words::spell(tokens, start..tokens.len() - behind);
         limit_words::spell(tokens, start..tokens.len() - behind);
         frame_words::spell(tokens, start..tokens.len() - behind);
+        exclusion_words::spell(tokens, start..tokens.len() - behind);
         order_words::spell(tokens, start..tokens.len() - behind);
         variadic_words::spell(tokens, start..tokens.len() - behind);
         subscript_words::spell(tokens, start..tokens.len() - behind);

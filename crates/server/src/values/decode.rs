@@ -4,12 +4,12 @@
 
 use std::borrow::Cow;
 
-use onrush::{DataType, Decimal, Interval, TimeTz, Uuid, Value};
+use onrush::{DataType, Decimal, Interval, MacAddress, TimeTz, Uuid, Value};
 use onrush_query::style::ClientEncoding;
 use onrush_types::calendar::{is_date, is_infinite_date, is_infinite_timestamp, is_timestamp};
 use postgres_types::{FromSql, Kind, Type};
 
-use super::{array, coerce, numeric};
+use super::{array, coerce, network, numeric};
 use crate::error::{Result, SqlError, state};
 
 /// 2000-01-01, where PostgreSQL begins to count, in days since 1970-01-01.
@@ -97,6 +97,8 @@ pub(super) fn binary(bytes: &[u8], oid: u32, encoding: ClientEncoding) -> Result
                 offset_seconds: west.checked_neg().ok_or_else(no_such_timestamp)?,
             })
         }
+        Type::INET | Type::CIDR => network::read_binary(bytes, oid == Type::CIDR.oid())?,
+        Type::MACADDR => Value::MacAddress(MacAddress(exactly(bytes)?)),
         Type::INTERVAL => {
             let [micros, days, months] =
                 [bytes.get(..8), bytes.get(8..12), bytes.get(12..)].map(Option::unwrap_or_default);

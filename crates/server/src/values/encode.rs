@@ -7,7 +7,7 @@ use onrush_query::style::{ClientEncoding, client_encoding};
 use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
-use super::{array, numeric};
+use super::{array, network, numeric};
 use crate::error::{Result, SqlError, state};
 
 /// Writes the text that begins at `start` of the output in the client's encoding.
@@ -75,6 +75,9 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
             out.put_i64(time.micros);
             out.put_i32(-time.offset_seconds);
         }
+        Value::Inet(address) => network::write_binary(*address, false, out),
+        Value::Cidr(address) => network::write_binary(*address, true, out),
+        Value::MacAddress(address) => out.put_slice(&address.0),
         Value::Interval(interval) => {
             out.put_i64(interval.micros);
             out.put_i32(interval.days);

@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 mod formats;
 mod key;
+mod network;
 mod numeric;
 
 use onrush::{Clock, DataType, EnumType, Interval, IntervalFields, Numeric, Value};
@@ -72,6 +73,9 @@ pub(crate) fn column_type_of(oid: u32) -> Option<ColumnType> {
         Type::NAME => DataType::Name,
         Type::INTERVAL => DataType::Interval,
         Type::TIMETZ => DataType::TimeTz,
+        Type::INET => DataType::Inet,
+        Type::CIDR => DataType::Cidr,
+        Type::MACADDR => DataType::MacAddress,
         _ => return None,
     };
     Some(ColumnType::Stored(data_type))
@@ -151,6 +155,9 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Jsonb => Type::JSONB,
         DataType::Interval => Type::INTERVAL,
         DataType::TimeTz => Type::TIMETZ,
+        DataType::Inet => Type::INET,
+        DataType::Cidr => Type::CIDR,
+        DataType::MacAddress => Type::MACADDR,
         DataType::Name => Type::NAME,
         DataType::Oid => Type::OID,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
@@ -193,6 +200,7 @@ pub(crate) fn type_size(column_type: ColumnType) -> i16 {
         | DataType::Time
         | DataType::Timestamp
         | DataType::TimestampTz => 8,
+        DataType::MacAddress => 6,
         DataType::TimeTz => 12,
         DataType::Uuid | DataType::Interval => 16,
         _ => -1,
@@ -363,8 +371,15 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
     if let (Value::Interval(interval), DataType::Time) = (&value, data_type) {
         return Ok(Value::Time(interval.micros.rem_euclid(DAY_MICROS)));
     }
+    if let (Value::Inet(address), DataType::Cidr) = (&value, data_type) {
+        return Ok(Value::Cidr(address.network()));
+    }
     if let Some(moved) = onrush_query::style::coerce_timestamp(&value, data_type)? {
         return Ok(moved);
+    }
+    // As text an address shows the length of its network, whatever it is.
+    if let (Value::Inet(address), true) = (&value, data_type.is_text()) {
+        return Ok(Value::from(format!("{address:#}")));
     }
     if data_type.is_text() {
         let mut text = String::new();
@@ -402,7 +417,10 @@ fn fits_as_it_is(value: &Value<'_>, data_type: DataType) -> bool {
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::TimestampTz(_), DataType::TimestampTz)
         | (Value::Interval(_), DataType::Interval)
-        | (Value::TimeTz(_), DataType::TimeTz) => true,
+        | (Value::TimeTz(_), DataType::TimeTz)
+        | (Value::Inet(_) | Value::Cidr(_), DataType::Inet)
+        | (Value::Cidr(_), DataType::Cidr)
+        | (Value::MacAddress(_), DataType::MacAddress) => true,
         // Of whole numbers those of 32 bits have a sign, which is none there.
         (Value::Int16(0..) | Value::Int32(0..) | Value::Int64(0..=0xFFFF_FFFF), DataType::Oid) => {
             true

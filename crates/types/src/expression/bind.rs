@@ -110,7 +110,7 @@ fn read(written: &str, kind: Kind) -> Result<Value<'static>> {
         Kind::Timestamp => DataType::Timestamp,
         Kind::TimestampTz => DataType::TimestampTz,
         Kind::Json => return Err(refused("JSON is not compared")),
-        Kind::Opaque => return Err(refused("labels and arrays are not compared here")),
+        Kind::Opaque => return Err(refused("labels, arrays and addresses are not compared here")),
         Kind::Interval => DataType::Interval,
         Kind::Numeric => DataType::Numeric(None),
         Kind::TimeTz => DataType::TimeTz,

@@ -180,6 +180,7 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
         Value::Text(text) => push_short(text.as_bytes(), out),
         Value::Bytes(bytes) => push_short(bytes, out),
         // No expression has one.
+        Value::Inet(_) | Value::Cidr(_) | Value::MacAddress(_) => {}
         Value::Numeric(value) => push_short(&value.to_bytes(), out),
         Value::Uuid(value) => out.extend_from_slice(value.as_bytes()),
     }
@@ -312,7 +313,9 @@ fn read_value(kind: Kind, input: &mut Bytes<'_>) -> Result<Value<'static>, &'sta
         Kind::Timestamp => Value::Timestamp(i64::from_le_bytes(input.array()?)),
         Kind::TimestampTz => Value::TimestampTz(i64::from_le_bytes(input.array()?)),
         Kind::Json => return Err("an expression has a constant of JSON"),
-        Kind::Opaque => return Err("an expression has a constant of labels or an array"),
+        Kind::Opaque => {
+            return Err("an expression has a constant of labels, an array or an address");
+        }
         Kind::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(input.array()?)),
         Kind::Interval => Value::Interval(Interval::from_bytes(input.array()?)),
         Kind::Numeric => Value::Numeric(Numeric::read(input.short()?)?),

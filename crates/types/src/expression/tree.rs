@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     /// Of any size.
     Numeric,
     TimeTz,
-    /// Of labels and arrays: as of JSON.
+    /// Of labels, arrays and addresses: as of JSON.
     Opaque,
 }
 
@@ -98,7 +98,11 @@ impl Kind {
             DataType::Timestamp => Kind::Timestamp,
             DataType::TimestampTz => Kind::TimestampTz,
             DataType::Json | DataType::Jsonb => Kind::Json,
-            DataType::Enum(_) | DataType::Array(_) => Kind::Opaque,
+            DataType::Enum(_)
+            | DataType::Array(_)
+            | DataType::Inet
+            | DataType::Cidr
+            | DataType::MacAddress => Kind::Opaque,
             DataType::Interval => Kind::Interval,
             DataType::TimeTz => Kind::TimeTz,
             DataType::Rounded(clock, _) => Kind::of(clock.data_type()),
@@ -126,6 +130,7 @@ impl Kind {
             Value::TimestampTz(_) => Kind::TimestampTz,
             Value::Interval(_) => Kind::Interval,
             Value::TimeTz(_) => Kind::TimeTz,
+            Value::Inet(_) | Value::Cidr(_) | Value::MacAddress(_) => Kind::Opaque,
         })
     }
 

@@ -8,7 +8,10 @@ use super::{END_MARK, ESCAPED_ZERO, NOT_NULL, NULL_FIRST, NULL_LAST};
 use crate::data_type::decimal_width_bytes;
 use crate::row::field;
 use crate::schema::KeyColumn;
-use crate::{DataType, KeyOrder, Numeric, Schema, TimeTz, TypeError, Value, convert, numeric};
+use crate::{
+    DataType, KeyOrder, MacAddress, Network, Numeric, Schema, TimeTz, TypeError, Value, convert,
+    numeric,
+};
 
 impl Schema {
     /// The values of the key columns, in key order.
@@ -172,6 +175,12 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
             Value::Text(Cow::Owned(convert::padded(&text, limit)))
         }
         DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(*take(key, at)?)),
+        DataType::Inet => {
+            let address = Network::from_ordered_bytes(*take(key, at)?);
+            Value::Inet(address.ok_or(field::NO_ADDRESS)?)
+        }
+        DataType::Cidr => Value::Cidr(field::network(*take(key, at)?)?),
+        DataType::MacAddress => Value::MacAddress(MacAddress(*take(key, at)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_be_bytes(*take(key, at)?))),
         DataType::Enum(of) => field::label(of, u32::from_be_bytes(*take(key, at)?))?,
         DataType::Varchar(_)
@@ -238,8 +247,8 @@ fn take_escaped<'k>(key: &'k [u8], at: &mut usize) -> Result<Cow<'k, [u8]>, &'st
 }
 
 fn skip(data_type: DataType, key: &[u8], at: &mut usize) -> Result<(), &'static str> {
-    match data_type.fixed_width_bytes() {
-        Some(width) if !data_type.is_text() => {
+    match super::width_bytes(data_type) {
+        Some(width) => {
             *at += width;
             Ok(())
         }

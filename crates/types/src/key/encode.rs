@@ -135,6 +135,9 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
         DataType::Numeric(limits) => convert::numeric(limits, value)?.write_key(out),
         DataType::Char(limit) => push_escaped(convert::char_text(limit, value)?.as_bytes(), out),
         DataType::TimeTz => out.extend_from_slice(&convert::time_tz(value)?.to_ordered_bytes()),
+        DataType::Inet => out.extend_from_slice(&convert::inet(value)?.to_ordered_bytes()),
+        DataType::Cidr => out.extend_from_slice(&convert::cidr(value)?.to_bytes()),
+        DataType::MacAddress => out.extend_from_slice(&convert::mac_address(value)?.0),
         DataType::Oid => out.extend_from_slice(&convert::oid(value)?.to_be_bytes()),
         DataType::Enum(of) => {
             out.extend_from_slice(&convert::label_code(of, value)?.to_be_bytes());

@@ -11,6 +11,9 @@
 //! | real, double | big-endian bits; negative: all bits flipped; else: sign bit flipped |
 //! | decimal(p,s) | number times 10^s as a big-endian integer, sign bit flipped (8 or 12) |
 //! | oid | big-endian (4) |
+//! | inet | the version (4 or 6), the network in 16 bytes, its length in bits, the address in 16 bytes |
+//! | cidr | the same without the address |
+//! | macaddr | its 6 bytes |
 //! | timetz | microseconds in UTC as bigint, then seconds west of it as integer |
 //! | char, varchar, text, name, bytes | the bytes, 0x00 written as 0x00 0xFF, then 0x00 0x00 as the end |
 //! | numeric | as in a row, without the digits that it is shown with |
@@ -25,6 +28,9 @@
 //! one NaN above infinity, so that values that are equal are one key. Decimals that are equal are
 //! one key and come back at their declared scale; so do numerics, and one without a declared scale with
 //! as many digits as it needs, which is why it is no primary key.
+
+use crate::DataType;
+use crate::network::INET_KEY_BYTES;
 
 mod decode;
 mod encode;
@@ -41,6 +47,15 @@ const ESCAPED_ZERO: [u8; 2] = [0, 0xFF];
 const NULL_FIRST: u8 = 0;
 const NOT_NULL: u8 = 1;
 const NULL_LAST: u8 = 2;
+
+/// Bytes of a value in a key, where all values of its type take the same.
+pub(crate) fn width_bytes(data_type: DataType) -> Option<usize> {
+    match data_type {
+        DataType::Inet => Some(INET_KEY_BYTES),
+        text if text.is_text() => None,
+        other => other.fixed_width_bytes(),
+    }
+}
 
 /// The smallest byte string above every string that starts with `prefix`: the open end of a range
 /// scan over a prefix. None when there is none (the prefix is empty or all 0xFF): scan to the end.

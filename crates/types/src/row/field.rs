@@ -6,10 +6,11 @@ use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::convert::{self, Fault};
+use crate::network::NETWORK_BYTES;
 use crate::schema::{Field, RowLayout};
 use crate::{
-    DataType, EnumType, Interval, Numeric, ROW_BYTES_MAX, Schema, TimeTz, TypeError, Value,
-    WHOLE_ROW_BYTES_MAX,
+    DataType, EnumType, Interval, MacAddress, Network, Numeric, ROW_BYTES_MAX, Schema, TimeTz,
+    TypeError, Value, WHOLE_ROW_BYTES_MAX,
 };
 
 #[inline]
@@ -164,6 +165,9 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         }
         DataType::Uuid => out.copy_from_slice(convert::uuid(value)?),
         DataType::TimeTz => out.copy_from_slice(&convert::time_tz(value)?.to_ordered_bytes()),
+        DataType::Inet => out.copy_from_slice(&convert::inet(value)?.to_bytes()),
+        DataType::Cidr => out.copy_from_slice(&convert::cidr(value)?.to_bytes()),
+        DataType::MacAddress => out.copy_from_slice(&convert::mac_address(value)?.0),
         DataType::Oid => out.copy_from_slice(&convert::oid(value)?.to_le_bytes()),
         DataType::Enum(of) => out.copy_from_slice(&convert::label_code(of, value)?.to_le_bytes()),
         DataType::Date => out.copy_from_slice(&convert::date(value)?.to_le_bytes()),
@@ -236,6 +240,9 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         DataType::Numeric(_) => Value::Numeric(Numeric::read(bytes)?),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),
         DataType::TimeTz => Value::TimeTz(TimeTz::from_ordered_bytes(array(bytes)?)),
+        DataType::Inet => Value::Inet(Network::from_bytes(array(bytes)?).ok_or(NO_ADDRESS)?),
+        DataType::Cidr => Value::Cidr(network(array(bytes)?)?),
+        DataType::MacAddress => Value::MacAddress(MacAddress(array(bytes)?)),
         DataType::Oid => Value::Int64(i64::from(u32::from_le_bytes(array(bytes)?))),
         DataType::Enum(of) => label(of, u32::from_le_bytes(array(bytes)?))?,
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes)?)),
@@ -245,6 +252,19 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         DataType::Interval => Value::Interval(Interval::from_bytes(array(bytes)?)),
         DataType::Rounded(clock, _) => read(clock.data_type(), bytes)?,
     })
+}
+
+/// What is said of bytes that stand for no address.
+pub(crate) const NO_ADDRESS: &str =
+    "an address has another version than 4 or 6, or too long a network";
+
+/// The network of a `cidr`.
+pub(crate) fn network(bytes: [u8; NETWORK_BYTES]) -> Result<Network, &'static str> {
+    let network = Network::from_bytes(bytes).ok_or(NO_ADDRESS)?;
+    match network.is_network() {
+        true => Ok(network),
+        false => Err("a network has bits set to the right of its mask"),
+    }
 }
 
 /// The label of a code.

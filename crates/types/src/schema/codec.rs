@@ -16,7 +16,8 @@
 //!   u8     type: 1 boolean, 2 smallint, 3 integer, 4 bigint, 5 real, 6 double, 7 decimal,
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
 //!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
-//!          23 timetz, 24 and 25 numeric, 26 labels, 27 array, 28 varchar
+//!          23 timetz, 24 and 25 numeric, 26 labels, 27 array, 28 varchar,
+//!          29 inet, 30 cidr, 31 macaddr
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length, in 28 u32; rounded: u8 what (1 time,
 //!          2 timestamp, 3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval
 //!          u8 fields: 0 all, 1 year,

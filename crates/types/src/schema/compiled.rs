@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{DefaultValue, Earlier, KeyOrder, TableDefinition};
+use crate::key;
 use crate::row::field;
 use crate::{ColumnName, DataType, KEY_BYTES_MAX, KeyGenerator, ROW_BYTES_MAX, TypeError};
 
@@ -234,11 +235,8 @@ impl Schema {
         let key_bytes: usize = self
             .keys
             .iter()
-            .map(|key| match key.data_type {
-                // An empty text still needs its end mark.
-                DataType::Char(_) => 2,
-                data_type => data_type.fixed_width_bytes().unwrap_or(2),
-            })
+            // An empty text still needs its end mark.
+            .map(|column| key::width_bytes(column.data_type).unwrap_or(2))
             .sum();
         let table = || self.name().into();
         if key_bytes > KEY_BYTES_MAX {

@@ -12,7 +12,8 @@ use onrush_types::calendar::{
 };
 use onrush_types::{
     Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, EnumLabels, EnumType,
-    Interval, IntervalFields, Numeric, Schema, TableDefinition, TimeTz, TypeError, Uuid, Value,
+    Interval, IntervalFields, MacAddress, Network, Numeric, Schema, TableDefinition, TimeTz,
+    TypeError, Uuid, Value,
 };
 use proptest::prelude::*;
 
@@ -40,6 +41,9 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Name),
         Just(DataType::Oid),
         Just(DataType::TimeTz),
+        Just(DataType::Inet),
+        Just(DataType::Cidr),
+        Just(DataType::MacAddress),
         Just(DataType::Enum(moods())),
         Just(DataType::Int32.array().expect("a type of arrays")),
         Just(DataType::Numeric(None)),
@@ -102,6 +106,9 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
         DataType::TimeTz => (0..=86_400_000_000i64, -57_599..57_600)
             .prop_map(|(micros, offset_seconds)| TimeTz { micros, offset_seconds }.into())
             .boxed(),
+        DataType::Inet => any_address().prop_map(Value::Inet).boxed(),
+        DataType::Cidr => any_address().prop_map(|address| Value::Cidr(address.network())).boxed(),
+        DataType::MacAddress => any::<[u8; 6]>().prop_map(|it| MacAddress(it).into()).boxed(),
         DataType::Oid => any::<u32>().prop_map(|number| Value::Int64(i64::from(number))).boxed(),
         DataType::Bytes => {
             prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..20)
@@ -160,6 +167,18 @@ fn timestamp() -> impl Strategy<Value = i64> {
 
 fn numeric(digits: i128, scale: i32) -> Value<'static> {
     Value::Numeric(Numeric::new(digits, scale).expect("a number of few digits"))
+}
+
+fn any_address() -> impl Strategy<Value = Network> {
+    let short = (any::<u32>(), 0..=32u8).prop_map(|(bits, length_bits)| Network {
+        address: std::net::Ipv4Addr::from_bits(bits).into(),
+        length_bits,
+    });
+    let wide = (any::<u128>(), 0..=128u8).prop_map(|(bits, length_bits)| Network {
+        address: std::net::Ipv6Addr::from_bits(bits).into(),
+        length_bits,
+    });
+    prop_oneof![short, wide]
 }
 
 fn text(bytes_max: usize) -> BoxedStrategy<Value<'static>> {

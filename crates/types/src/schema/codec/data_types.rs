@@ -40,6 +40,9 @@ pub(super) fn push_type(data_type: DataType, out: &mut Vec<u8>) {
         DataType::Name => out.push(21),
         DataType::Oid => out.push(22),
         DataType::TimeTz => out.push(23),
+        DataType::Inet => out.push(29),
+        DataType::Cidr => out.push(30),
+        DataType::MacAddress => out.push(31),
         DataType::Rounded(clock, digits) => {
             out.push(20);
             rounding::push(clock, digits, out);
@@ -100,6 +103,9 @@ fn read_element(tag: u8, input: &mut Input<'_>) -> Result<DataType, &'static str
         21 => DataType::Name,
         22 => DataType::Oid,
         23 => DataType::TimeTz,
+        29 => DataType::Inet,
+        30 => DataType::Cidr,
+        31 => DataType::MacAddress,
         20 => rounding::read_type(input.u8()?, input.u8()?, || input.u8())?,
         24 => DataType::Numeric(None),
         25 => DataType::Numeric(Some((input.u16()?, input.u16()?.cast_signed()))),

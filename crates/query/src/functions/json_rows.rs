@@ -1,0 +1,243 @@
+//! JSON as rows: the members of an object, and objects as rows of columns, each of them as an array that is unnested.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use onrush::{DataType, Value};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::json_parts::of_jsonb;
+use super::json_values::in_one_form;
+use super::typed::{Given, TypedFunction};
+use crate::array::write_array;
+use crate::error::{QueryError, Result};
+use crate::types::ColumnType;
+
+/// The names of the members of an object.
+pub(crate) const JSON_NAMES: &str = "json_member_names";
+/// The same of jsonb.
+pub(crate) const JSONB_NAMES: &str = "jsonb_member_names";
+/// What the members of an object are.
+pub(crate) const JSON_MEMBERS: &str = "json_member_values";
+/// The same of jsonb.
+pub(crate) const JSONB_MEMBERS: &str = "jsonb_member_values";
+/// The same as texts.
+pub(crate) const JSON_MEMBERS_TEXT: &str = "json_member_texts";
+/// The same of jsonb.
+pub(crate) const JSONB_MEMBERS_TEXT: &str = "jsonb_member_texts";
+/// The member of a name of an object, or of each object of an array: JSON, a name, whether it is an array, and what a
+/// member is written as, `text`, `json` or `array`.
+pub(crate) const JSON_COLUMN: &str = "json_column";
+
+pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
+    let texts = |_: &[ColumnType]| ColumnType::Array(DataType::Text);
+    let json = |_: &[ColumnType]| ColumnType::Stored(DataType::Json);
+    let jsonb = |_: &[ColumnType]| ColumnType::Stored(DataType::Jsonb);
+    let strict = [
+        TypedFunction::new(JSON_NAMES, texts, names),
+        TypedFunction::new(JSONB_NAMES, texts, |given| of_jsonb(given, names)),
+        TypedFunction::new(JSON_MEMBERS, texts, |given| members(given, Form::Json)),
+        TypedFunction::new(JSONB_MEMBERS, texts, |given| {
+            of_jsonb(given, |given| members(given, Form::Json))
+        }),
+        TypedFunction::new(JSON_MEMBERS_TEXT, texts, |given| members(given, Form::Text)),
+        TypedFunction::new(JSONB_MEMBERS_TEXT, texts, |given| {
+            of_jsonb(given, |given| members(given, Form::Text))
+        }),
+        TypedFunction::new("json_strip_nulls", json, |given| Ok(without_nulls(given)?.into())),
+        TypedFunction::new("jsonb_strip_nulls", jsonb, |given| in_one_form(&without_nulls(given)?)),
+    ];
+    let column = TypedFunction::new(JSON_COLUMN, texts, column);
+    strict
+        .into_iter()
+        .map(|function| function.strict().into_udf())
+        .chain([column.into_udf()])
+        .collect()
+}
+
+/// The members of an object in the order in which they are written, those of one name, too.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Members, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// How a member is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A text without its quotes; NULL for null.
+    Text,
+    /// As it stands there.
+    Json,
+    /// A list as an array; else as a text.
+    Array,
+}
+
+impl Form {
+    fn named(name: &str) -> Form {
+        match name {
+            "json" => Form::Json,
+            "array" => Form::Array,
+            _ => Form::Text,
+        }
+    }
+
+    fn write(self, member: &RawValue) -> Option<String> {
+        let written = member.get();
+        match self {
+            Form::Json => Some(written.to_owned()),
+            Form::Text | Form::Array if written == "null" => None,
+            Form::Array if written.starts_with('[') => {
+                let items: Vec<Box<RawValue>> = serde_json::from_str(written).ok()?;
+                let items: Vec<Option<String>> =
+                    items.iter().map(|item| Form::Text.write(item)).collect();
+                Some(write_array(items.iter().map(Option::as_deref)))
+            }
+            Form::Text | Form::Array if written.starts_with('"') => {
+                serde_json::from_str(written).ok()
+            }
+            Form::Text | Form::Array => Some(written.to_owned()),
+        }
+    }
+}
+
+fn object(given: &Given<'_>) -> Result<Members> {
+    let Some(Value::Text(whole)) = given.values.first() else {
+        let message = "the function is one of JSON".to_owned();
+        return Err(QueryError::UnknownFunction { message });
+    };
+    serde_json::from_str(whole).map_err(|error| match whole.trim_start().chars().next() {
+        Some('[') => refused("cannot deconstruct an array as an object"),
+        Some('{') | None => not_json(&error),
+        Some(_) => refused("cannot deconstruct a scalar"),
+    })
+}
+
+fn not_json(_: &serde_json::Error) -> QueryError {
+    QueryError::BadText { message: "invalid input syntax for type json".to_owned() }
+}
+
+fn refused(message: &str) -> QueryError {
+    QueryError::refused("22023", message)
+}
+
+fn names(given: &Given<'_>) -> Result<Value<'static>> {
+    let Members(members) = object(given)?;
+    Ok(write_array(members.iter().map(|(name, _)| Some(name.as_str()))).into())
+}
+
+fn members(given: &Given<'_>, form: Form) -> Result<Value<'static>> {
+    let Members(members) = object(given)?;
+    let written: Vec<Option<String>> =
+        members.iter().map(|(_, member)| form.write(member)).collect();
+    Ok(write_array(written.iter().map(Option::as_deref)).into())
+}
+
+fn column(given: &Given<'_>) -> Result<Value<'static>> {
+    let [whole, Value::Text(name), Value::Boolean(is_set), Value::Text(form)] = given.values else {
+        return Err(refused("the function takes JSON and the name of a column"));
+    };
+    let form = Form::named(form);
+    let rows: Vec<Option<Box<RawValue>>> = match whole {
+        Value::Text(whole) if *is_set => {
+            let rows: Vec<Box<RawValue>> =
+                serde_json::from_str(whole).map_err(|error| {
+                    match whole.trim_start().starts_with('[') {
+                        true => not_json(&error),
+                        false => refused("cannot call json_to_recordset on a non-array"),
+                    }
+                })?;
+            rows.into_iter().map(Some).collect()
+        }
+        Value::Text(whole) => vec![Some(serde_json::from_str(whole).map_err(|e| not_json(&e))?)],
+        // There is one row all the same.
+        _ if !*is_set => vec![None],
+        _ => return Ok(Value::Null),
+    };
+    let member = |row: &Option<Box<RawValue>>| {
+        let Some(row) = row else { return Ok(None) };
+        let Ok(Members(members)) = serde_json::from_str(row.get()) else {
+            return Err(refused("argument of json_to_recordset must be an array of objects"));
+        };
+        // The last one of a name counts.
+        let found = members.iter().rev().find(|(own, _)| own == name);
+        Ok(found
+            .filter(|(_, found)| found.get() != "null")
+            .and_then(|(_, found)| form.write(found)))
+    };
+    let written: Vec<Option<String>> = rows.iter().map(member).collect::<Result<_>>()?;
+    Ok(write_array(written.iter().map(Option::as_deref)).into())
+}
+
+/// JSON without the members of objects that are null.
+fn without_nulls(given: &Given<'_>) -> Result<String> {
+    let Some(Value::Text(whole)) = given.values.first() else {
+        let message = "the function is one of JSON".to_owned();
+        return Err(QueryError::UnknownFunction { message });
+    };
+    let whole: Box<RawValue> = serde_json::from_str(whole).map_err(|error| not_json(&error))?;
+    let mut out = String::new();
+    strip(&whole, &mut out).map_err(|error| not_json(&error))?;
+    Ok(out)
+}
+
+fn strip(json: &RawValue, out: &mut String) -> serde_json::Result<()> {
+    let written = json.get();
+    let separate = |out: &mut String, is_first: bool| {
+        if !is_first {
+            out.push(',');
+        }
+    };
+    match written.as_bytes().first() {
+        Some(b'{') => {
+            let Members(members) = serde_json::from_str(written)?;
+            out.push('{');
+            let kept = members.iter().filter(|(_, member)| member.get() != "null");
+            for (at, (name, member)) in kept.enumerate() {
+                separate(out, at == 0);
+                out.push_str(&serde_json::to_string(name)?);
+                out.push(':');
+                strip(member, out)?;
+            }
+            out.push('}');
+        }
+        Some(b'[') => {
+            let items: Vec<Box<RawValue>> = serde_json::from_str(written)?;
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                separate(out, at == 0);
+                strip(item, out)?;
+            }
+            out.push(']');
+        }
+        _ => out.push_str(written),
+    }
+    Ok(())
+}

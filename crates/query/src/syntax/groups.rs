@@ -1,0 +1,74 @@
+//! Expressions in GROUP BY that DataFusion calls as it calls a column. Beside the key of a table it groups by all
+//! columns of the table, and takes two of one name for one.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+};
+
+use super::{call, name_items};
+
+/// Writes such expressions in other words, wherever they stand.
+pub(super) fn tell_apart(query: &mut Query) {
+    let SetExpr::Select(select) = &mut *query.body else { return };
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
+    // No other columns come with what stands alone: it is no key.
+    if groups.len() < 2 {
+        return;
+    }
+    let meant = groups.iter().filter_map(|group| of_item(group, &select.projection));
+    let mut alike = Alike(meant.filter(|group| is_called_as_a_column(group)).cloned().collect());
+    if alike.0.is_empty() {
+        return;
+    }
+    name_items(&mut select.projection);
+    let _ = select.projection.visit(&mut alike);
+    let _ = select.group_by.visit(&mut alike);
+    let _ = select.having.visit(&mut alike);
+    if let Some(order) = &mut query.order_by
+        && let OrderByKind::Expressions(keys) = &mut order.kind
+    {
+        let _ = keys.visit(&mut alike);
+    }
+}
+
+/// What is grouped by: of a number the item that it counts.
+fn of_item<'e>(group: &'e Expr, items: &'e [SelectItem]) -> Option<&'e Expr> {
+    let Expr::Value(number) = group else { return Some(group) };
+    let Value::Number(digits, _) = &number.value else { return Some(group) };
+    let at = digits.parse::<usize>().ok()?.checked_sub(1)?;
+    match items.get(at)? {
+        SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => Some(item),
+        _ => None,
+    }
+}
+
+fn is_called_as_a_column(group: &Expr) -> bool {
+    match group {
+        Expr::Cast { expr, .. } => is_column(expr),
+        Expr::Nested(inner) => is_called_as_a_column(inner),
+        other => matches!(other, Expr::Subquery(_)),
+    }
+}
+
+fn is_column(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_column(inner),
+        other => matches!(other, Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
+    }
+}
+
+/// The expressions that are written in other words.
+struct Alike(Vec<Expr>);
+
+impl VisitorMut for Alike {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.0.contains(expression) {
+            *expression = call("coalesce", expression.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
