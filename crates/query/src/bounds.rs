@@ -14,6 +14,7 @@ use datafusion::common::Column;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator, expr::InList};
 use datafusion::scalar::ScalarValue;
 use onrush::{DataType, Direction, KeyOrder, ScanOptions, Schema, TableDefinition, Value};
+use onrush_types::has_more_characters;
 
 use crate::types::{ColumnType, arrow_type};
 use crate::values::of_scalar;
@@ -309,7 +310,7 @@ fn key_value(
         (Value::Text(text), DataType::Char(bytes)) => {
             text.len() <= usize::from(bytes) && !text.ends_with(' ')
         }
-        (Value::Text(text), DataType::Varchar(bytes)) => text.len() <= bytes as usize,
+        (Value::Text(text), DataType::Varchar(limit)) => !has_more_characters(text, limit),
         (Value::Int64(number), DataType::Oid) => u32::try_from(*number).is_ok(),
         (Value::Float32(value), _) => *value != 0.0 && !value.is_nan(),
         (Value::Float64(value), _) => *value != 0.0 && !value.is_nan(),

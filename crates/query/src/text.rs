@@ -10,7 +10,7 @@ use onrush_types::text;
 use crate::array::{read_array, write_array};
 use crate::enumeration;
 use crate::error::QueryError;
-use crate::functions::{escaped, limited};
+use crate::functions::{bytes_of, escaped, limited};
 use crate::interval::parse_interval;
 use crate::interval_text;
 use crate::numeric::of_text;
@@ -27,6 +27,7 @@ use crate::types::ColumnType;
 pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Value<'_>, QueryError> {
     match data_type {
         DataType::Bytes if !written.contains('\\') => Ok(Value::from(written.as_bytes())),
+        DataType::Bytes => Ok(Value::from(bytes_of(written)?)),
         DataType::Date
         | DataType::Time
         | DataType::TimeTz

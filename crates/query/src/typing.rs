@@ -79,8 +79,7 @@ impl TypePlanner for Types {
             SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _))
                 if matches!(**element, SqlType::Interval { .. }) =>
             {
-                let message = "an array of intervals is not supported".to_owned();
-                return Err(QueryError::NotSupported { message }.into());
+                Some(ColumnType::Array(DataType::Interval))
             }
             SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _)) if is_name(element) => {
                 Some(ColumnType::Array(DataType::Name))
@@ -193,6 +192,9 @@ impl ExprPlanner for Subscripts {
 /// written otherwise.
 fn check_comparable(side: &Expr, operator: &BinaryOperator, schema: &DFSchema) -> Result<()> {
     let Some(field) = field_of(side, schema) else { return Ok(()) };
+    if column_type(&field) == ColumnType::Array(DataType::Interval) {
+        return Err(intervals::not_supported("a comparison of arrays of intervals"));
+    }
     if column_type(&field) != ColumnType::Stored(DataType::Json) {
         return Ok(());
     }
@@ -316,8 +318,8 @@ fn typed(plan: LogicalPlan, told: &Told) -> Result<Transformed<LogicalPlan>> {
         let cast = expression.transform_down(|inner| Ok(cast_placeholder(inner)))?.data;
         let mut rewritten = cast.transform_up(|inner| {
             let rewritten = rewrite(inner, &schema, told, is_limit)?;
-            let rewritten = branches::typed(rewritten.data, &schema)?;
-            Ok(Transformed::yes(keys::compared(rewritten, &schema)?))
+            let rewritten = keys::compared(rewritten.data, &schema)?;
+            Ok(Transformed::yes(branches::typed(rewritten, &schema)?))
         })?;
         if is_compared {
             intervals::as_spans([&mut rewritten.data], &schema);
@@ -456,7 +458,7 @@ fn rewrite(
             Transformed::no(Expr::ScalarFunction(call))
         }
         Expr::WindowFunction(mut window) => {
-            intervals::window(&mut window, schema);
+            intervals::window(&mut window, schema)?;
             calls::offset(&mut window, schema)?;
             excluding(&mut window)?;
             Transformed::yes(Expr::WindowFunction(window))

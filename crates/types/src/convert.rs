@@ -238,12 +238,20 @@ pub(crate) fn power_of_ten(exponent: u32) -> i128 {
 pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
     match data_type {
-        DataType::Varchar(limit) if text.len() > limit as usize => Err(too_long(text, limit)),
+        DataType::Varchar(limit) if has_more_characters(text, limit) => {
+            let characters = text.chars().count();
+            Err(out_of_range(format!("the text has {characters} characters, more than {limit}")))
+        }
         DataType::Name if text.len() > usize::from(NAME_BYTES_MAX) => {
             Err(too_long(text, NAME_BYTES_MAX.into()))
         }
         _ => Ok(text),
     }
+}
+
+/// Whether a text has more characters than that. One of fewer bytes has not.
+pub fn has_more_characters(text: &str, limit: u32) -> bool {
+    text.len() > limit as usize && text.chars().count() > limit as usize
 }
 
 /// Text for a `char` column, without its trailing blanks.

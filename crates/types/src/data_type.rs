@@ -40,7 +40,7 @@ pub enum DataType {
     /// Fixed width of `n` bytes (1 to 8000), filled up with blanks. Trailing blanks do not count:
     /// they are ignored in comparisons and keys, and come back as padding up to the width.
     Char(u16),
-    /// Text of up to `n` bytes (1 to 10,485,760).
+    /// Text of up to `n` characters (1 to 10,485,760).
     Varchar(u32),
     /// Text, limited only by the size of a row.
     Text,
@@ -91,8 +91,8 @@ pub enum DataType {
 pub const DECIMAL_DIGITS_MAX: u8 = 28;
 /// Longest declared length of `char`, in bytes.
 pub const CHAR_BYTES_MAX: u16 = 8000;
-/// The same of `varchar`: PostgreSQL's.
-pub const VARCHAR_BYTES_MAX: u32 = 10_485_760;
+/// The same of `varchar`, in characters: PostgreSQL's.
+pub const VARCHAR_CHARACTERS_MAX: u32 = 10_485_760;
 /// Longest name, in bytes.
 pub const NAME_BYTES_MAX: u16 = 63;
 
@@ -196,8 +196,8 @@ impl DataType {
             DataType::Char(length) if !(1..=CHAR_BYTES_MAX).contains(&length) => {
                 Some("the length is 1 to 8000 bytes")
             }
-            DataType::Varchar(length) if !(1..=VARCHAR_BYTES_MAX).contains(&length) => {
-                Some("the length is 1 to 10485760 bytes")
+            DataType::Varchar(length) if !(1..=VARCHAR_CHARACTERS_MAX).contains(&length) => {
+                Some("the length is 1 to 10485760 characters")
             }
             DataType::Rounded(clock, digits) => rounding::fault(clock, digits),
             DataType::Array(element) => element.fault(),
@@ -364,7 +364,7 @@ mod tests {
             DataType::Decimal { precision: 18, scale: 4 },
             DataType::Char(111),
             DataType::Varchar(8000),
-            DataType::Varchar(VARCHAR_BYTES_MAX),
+            DataType::Varchar(VARCHAR_CHARACTERS_MAX),
             DataType::Text,
             DataType::Bytes,
             DataType::Uuid,

@@ -39,6 +39,7 @@ pub mod text;
 mod time_tz;
 pub mod value;
 
+pub use convert::has_more_characters;
 pub use data_type::DataType;
 pub use enumeration::{EnumLabels, EnumType, LABELS_MAX, LabelFault, NewLabel};
 pub use error::{ColumnName, TypeError};

@@ -34,6 +34,8 @@ pub(crate) enum Rule {
     Char(usize),
     /// Text of up to so many bytes.
     Text(usize),
+    /// Text of up to so many characters.
+    Characters(usize),
     Bytes,
     Date,
     Time,
@@ -62,7 +64,7 @@ impl Rule {
             DataType::Int64 | DataType::Float64 => Rule::Any(8),
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
-            DataType::Varchar(length) => Rule::Text(length as usize),
+            DataType::Varchar(length) => Rule::Characters(length as usize),
             DataType::Text | DataType::Json | DataType::Jsonb | DataType::Array(_) => {
                 Rule::Text(usize::MAX)
             }
@@ -87,7 +89,7 @@ impl Rule {
             Rule::TimeTz => Some(12),
             Rule::Address | Rule::Network => Some(NETWORK_BYTES),
             Rule::Time | Rule::Timestamp => Some(8),
-            Rule::Text(_) | Rule::Bytes | Rule::Numeric => None,
+            Rule::Text(_) | Rule::Characters(_) | Rule::Bytes | Rule::Numeric => None,
         }
     }
 
@@ -102,10 +104,12 @@ impl Rule {
             }
             Rule::Boolean => bytes[0] <= 1,
             Rule::Char(_) => return if is_text(bytes) { Ok(()) } else { Err(NOT_TEXT) },
-            Rule::Text(limit) if bytes.len() <= limit => {
+            Rule::Text(limit) | Rule::Characters(limit) if bytes.len() <= limit => {
                 return if is_text(bytes) { Ok(()) } else { Err(NOT_TEXT) };
             }
-            Rule::Text(_) => return Err("a text is longer than declared"),
+            Rule::Characters(_) if !is_text(bytes) => return Err(NOT_TEXT),
+            Rule::Characters(limit) if characters(bytes) <= limit => true,
+            Rule::Text(_) | Rule::Characters(_) => return Err("a text is longer than declared"),
             Rule::Decimal(digits @ ..=18) => {
                 let limit = 10u64.pow(u32::from(digits));
                 number(bytes).is_some_and(|number| number.unsigned_abs() < limit)
@@ -149,6 +153,11 @@ impl Rule {
             _ => NOT_TEXT,
         }
     }
+}
+
+/// Characters of a text: each byte begins one that does not go on with one.
+pub(crate) fn characters(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
 /// Microseconds in UTC and seconds west of it, big-endian, sign bits flipped.

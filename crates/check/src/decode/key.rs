@@ -7,7 +7,8 @@ use onrush_types::{DataType, EnumType, KeyOrder};
 use super::address::{NETWORK_BYTES, address_of_key, address_words, is_inet_key, is_network};
 use super::definition::Definition;
 use super::field::{
-    DAY_MICROS, NOT_NUMERIC, NOT_TEXT, is_date, is_text, is_time_tz, is_timestamp, numeric_length,
+    DAY_MICROS, NOT_NUMERIC, NOT_TEXT, characters, is_date, is_text, is_time_tz, is_timestamp,
+    numeric_length,
 };
 
 /// Most bytes of a key.
@@ -229,7 +230,7 @@ fn check_escaped(data_type: DataType, rest: &mut &[u8]) -> Result<(), &'static s
         _ if !is_text(&value) => Err(NOT_TEXT),
         DataType::Char(_) if value.last() == Some(&b' ') => Err("a char in a key ends in a blank"),
         DataType::Char(limit) if value.len() > usize::from(limit) => Err(TOO_LONG),
-        DataType::Varchar(limit) if value.len() > limit as usize => Err(TOO_LONG),
+        DataType::Varchar(limit) if characters(&value) > limit as usize => Err(TOO_LONG),
         _ => Ok(()),
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// The members of an object in the order in which they are written, those of one name, too.
-struct Members(Vec<(String, Box<RawValue>)>);
+pub(super) struct Members(pub(super) Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(

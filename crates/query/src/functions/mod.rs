@@ -7,6 +7,7 @@ mod array_sets;
 mod arrays;
 mod averages;
 mod bytes;
+mod bytes_text;
 mod casts;
 mod checked;
 mod deviations;
@@ -27,6 +28,7 @@ mod json_parts;
 mod json_paths;
 mod json_rows;
 mod json_values;
+mod jsonb_keys;
 mod letters;
 mod made;
 mod networks;
@@ -76,6 +78,7 @@ pub(crate) use array_numbers::FROM_ZERO;
 pub(crate) use array_sets::{ARRAY_CONTAINS, ARRAYS_OVERLAP};
 pub(crate) use averages::{decimal_sum, numeric_average};
 pub(crate) use bytes::escaped;
+pub(crate) use bytes_text::bytes_of;
 pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
 pub(crate) use deviations::numeric_deviation;
@@ -108,11 +111,12 @@ pub(crate) use json_values::{
     JSON_LIST, JSON_OF_ELEMENTS, JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_ROW, JSONB_LIST,
     JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
 };
+pub(crate) use jsonb_keys::jsonb_key_of;
 pub(crate) use networks::{NETWORK, NETWORK_AS_ADDRESS, NETWORK_SHOW};
 pub(crate) use numbers::{LOGARITHM, POSITIVE};
 pub(crate) use numeric_calls::{is_numeric_call, numeric_call};
 pub(crate) use numeric_casts::{decimal, is_cast_to_any, is_numeric_cast, limited, numeric_cast};
-pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of, keyed};
+pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of};
 pub(crate) use numeric_math::quotient;
 pub(crate) use numeric_sums::numeric_sum;
 pub(crate) use ordered_sets::{is_ordered_set, ordered_sets};

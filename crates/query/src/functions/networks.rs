@@ -17,8 +17,11 @@ pub(crate) const NETWORK: &str = "network";
 /// A network as an address.
 pub(crate) const NETWORK_AS_ADDRESS: &str = "inet";
 
+/// The type of what a function makes of arguments of these types.
+type Returns = fn(&[ColumnType]) -> ColumnType;
+
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
-    let functions: [(&'static str, fn(&[ColumnType]) -> ColumnType, Call); 24] = [
+    let functions: [(&'static str, Returns, Call); 24] = [
         (NETWORK_SHOW, text, |given| one(given, |address| format!("{address:#}").into())),
         (NETWORK, cidr, |given| one(given, |address| Value::Cidr(address.network()))),
         (NETWORK_AS_ADDRESS, inet, |given| one(given, Value::Inet)),

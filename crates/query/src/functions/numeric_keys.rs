@@ -4,11 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, ListArray, StructArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
-use datafusion::common::{DFSchema, Result, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use onrush_types::numeric::comparable;
 
@@ -29,13 +28,6 @@ pub(crate) fn has_numeric(arrow: &ArrowType) -> bool {
         ArrowType::List(inner) => has_numeric(inner.data_type()),
         ArrowType::Struct(fields) => fields.iter().any(|field| has_numeric(field.data_type())),
         _ => false,
-    }
-}
-
-/// The key of a value, where its type needs one.
-pub(crate) fn keyed(value: &mut Expr, schema: &DFSchema) {
-    if value.get_type(schema).is_ok_and(|own| has_numeric(&own)) {
-        *value = key_of(std::mem::take(value));
     }
 }
 

@@ -114,13 +114,13 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
             };
             Ok(match column_type(&cast.field) {
                 ColumnType::Stored(target @ (DataType::Char(_) | DataType::Varchar(_))) => {
-                    let bytes = match target {
-                        DataType::Char(bytes) => i64::from(bytes),
-                        DataType::Varchar(bytes) => i64::from(bytes),
+                    let length = match target {
+                        DataType::Char(length) => i64::from(length),
+                        DataType::Varchar(length) => i64::from(length),
                         _ => i64::MAX,
                     };
                     let left = datafusion::functions::unicode::left();
-                    let length = Expr::Literal(ScalarValue::Int64(Some(bytes)), None);
+                    let length = Expr::Literal(ScalarValue::Int64(Some(length)), None);
                     let cut = call(left, vec![inner, length]);
                     match target {
                         // Without the blanks that it is filled up with when it is shown.

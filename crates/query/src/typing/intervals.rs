@@ -19,9 +19,10 @@ use super::call;
 use crate::error::QueryError;
 use crate::functions::{
     between, date_at_time, date_with_time, divided, extreme_interval, in_reach, interval_aggregate,
-    interval_of_time, named, span, time_as, time_of_interval, time_tz_moved, times,
+    interval_of_time, named, span, time_as, time_of_interval, time_tz_moved, times, type_name,
 };
-use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type};
+use crate::interval::parse_interval;
+use crate::types::{ColumnType, TIME_TZ_BYTES, arrow_type, column_type};
 
 /// Plans an operator that has an interval on a side, or gives one.
 pub(super) fn planned(
@@ -110,12 +111,18 @@ pub(super) fn aggregate(
 }
 
 /// A window of intervals, or by them.
-pub(super) fn window(window: &mut WindowFunction, schema: &DFSchema) {
+///
+/// # Errors
+/// A distance that values of what the window is ordered by do not have (`0A000`), or one below zero (`22013`).
+pub(super) fn window(window: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
     let WindowFunctionParams { args, partition_by, order_by, window_frame, .. } =
         &mut window.params;
+    if let [sort] = order_by.as_slice() {
+        check_distances(&sort.expr, window_frame, schema)?;
+    }
     as_spans(partition_by, schema);
     as_spans(order_by.iter_mut().map(|sort| &mut sort.expr), schema);
-    if is_of_distances(window_frame) {
+    if distances(window_frame).next().is_some() {
         for sort in order_by.iter_mut() {
             if matches!(Kind::of(&sort.expr, schema), Kind::Timestamp | Kind::Date) {
                 sort.expr = call(in_reach(), vec![std::mem::take(&mut sort.expr)]);
@@ -128,18 +135,46 @@ pub(super) fn window(window: &mut WindowFunction, schema: &DFSchema) {
     {
         window.fun = WindowFunctionDefinition::AggregateUDF(own);
     }
+    Ok(())
 }
 
-/// Whether a frame ends where a value is so far away.
-fn is_of_distances(frame: &WindowFrame) -> bool {
-    let is_distance = |bound: &WindowFrameBound| match bound {
+/// Refuses distances that there are none of between values of a type.
+fn check_distances(ordered: &Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<()> {
+    for distance in distances(frame) {
+        let written = match distance {
+            ScalarValue::Utf8(Some(written)) => written.clone(),
+            other => other.to_string(),
+        };
+        let is_number = written.parse::<f64>().is_ok();
+        let beside = match Kind::of(ordered, schema) {
+            Kind::Number => continue,
+            Kind::Other => "",
+            _ if is_number => " and offset type integer",
+            _ if parse_interval(&written)?.span_micros() < 0 => {
+                let message = "invalid preceding or following size in window function";
+                return Err(QueryError::refused("22013", message).into());
+            }
+            _ => continue,
+        };
+        let (_, own) = ordered.to_field(schema)?;
+        let own = type_name(column_type(&own));
+        let what = "RANGE with offset PRECEDING/FOLLOWING is not supported for column type";
+        return Err(QueryError::refused("0A000", format!("{what} {own}{beside}")).into());
+    }
+    Ok(())
+}
+
+/// How far away a frame ends, where it ends where a value is so far away.
+fn distances(frame: &WindowFrame) -> impl Iterator<Item = &ScalarValue> {
+    let is_range = frame.units == WindowFrameUnits::Range;
+    let bounds = [&frame.start_bound, &frame.end_bound].into_iter().filter(move |_| is_range);
+    let distances = bounds.filter_map(|bound| match bound {
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
-            !distance.is_null()
+            Some(distance)
         }
-        WindowFrameBound::CurrentRow => false,
-    };
-    frame.units == WindowFrameUnits::Range
-        && (is_distance(&frame.start_bound) || is_distance(&frame.end_bound))
+        WindowFrameBound::CurrentRow => None,
+    });
+    distances.filter(|distance| !distance.is_null())
 }
 
 /// `interval IN (SELECT ...)`.

@@ -1,51 +1,85 @@
-//! Comparisons of any `numeric` by what its values are, whatever digits they are shown with: where values are ordered,
-//! grouped, joined or told apart, their keys stand in their place.
+//! Comparisons of any `numeric` by what its values are, whatever digits they are shown with, and of jsonb in
+//! PostgreSQL's order: where values are ordered, grouped, joined or told apart, their keys stand in their place.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, InSubquery, Sort};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, GroupingSet, LogicalPlan,
     LogicalPlanBuilder, Subquery, WindowFrame, WindowFrameBound, WindowFrameUnits, when,
 };
+use onrush::DataType;
 
-use super::numerics;
+use super::{field_of, numerics};
 use crate::error::QueryError;
 use crate::functions::{
-    ARRAY_CONTAINS, ARRAYS_OVERLAP, NUMERIC_KEY, has_numeric, is_cast_to_any, key_of, keyed,
+    ARRAY_CONTAINS, ARRAYS_OVERLAP, NUMERIC_KEY, has_numeric, is_cast_to_any, jsonb_key_of, key_of,
 };
 use crate::numeric::{self, is_numeric};
+use crate::types::{ColumnType, column_type, field};
+
+const JSONB: ColumnType = ColumnType::Stored(DataType::Jsonb);
+
+fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
+    field_of(value, schema).is_some_and(|own| column_type(&own) == JSONB)
+}
+
+/// Whether values of an expression may be equal and not the same.
+fn needs_key(value: &Expr, schema: &DFSchema) -> bool {
+    is_jsonb(value, schema) || value.get_type(schema).is_ok_and(|own| has_numeric(&own))
+}
+
+/// The key of a value, where its type needs one.
+fn keyed(value: &mut Expr, schema: &DFSchema) {
+    if is_jsonb(value, schema) {
+        *value = jsonb_key_of(std::mem::take(value));
+    } else if needs_key(value, schema) {
+        *value = key_of(std::mem::take(value));
+    }
+}
+
+/// The keys of values that are compared with each other: beside jsonb all are jsonb.
+fn keyed_together<'e>(values: impl IntoIterator<Item = &'e mut Expr>, schema: &DFSchema) {
+    let mut values: Vec<&mut Expr> = values.into_iter().collect();
+    let has_jsonb = values.iter().any(|value| is_jsonb(value, schema));
+    for value in &mut values {
+        match has_jsonb {
+            true => **value = jsonb_key_of(std::mem::take(*value)),
+            false => keyed(value, schema),
+        }
+    }
+}
 
 /// An expression that compares, by keys.
 pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(match expression {
         Expr::BinaryExpr(mut binary) if binary.op.supports_propagation() => {
-            keyed(&mut binary.left, schema);
-            keyed(&mut binary.right, schema);
+            keyed_together([&mut *binary.left, &mut *binary.right], schema);
             Expr::BinaryExpr(binary)
         }
         Expr::InList(mut list) => {
-            keyed(&mut list.expr, schema);
-            list.list.iter_mut().for_each(|item| keyed(item, schema));
+            keyed_together(list.list.iter_mut().chain([&mut *list.expr]), schema);
             Expr::InList(list)
         }
         Expr::Between(mut between) => {
-            for part in [&mut between.expr, &mut between.low, &mut between.high] {
-                keyed(part, schema);
-            }
+            let parts = [&mut *between.expr, &mut *between.low, &mut *between.high];
+            keyed_together(parts, schema);
             Expr::Between(between)
         }
         Expr::Case(mut case) if case.expr.is_some() => {
-            let wanted = case.when_then_expr.iter_mut().map(|(wanted, _)| wanted);
-            case.expr.iter_mut().chain(wanted).for_each(|part| keyed(part, schema));
+            let wanted = case.when_then_expr.iter_mut().map(|(wanted, _)| &mut **wanted);
+            keyed_together(case.expr.as_deref_mut().into_iter().chain(wanted), schema);
             Expr::Case(case)
         }
         Expr::InSubquery(InSubquery { mut expr, subquery, negated }) => {
             let inner = subquery.subquery.schema();
+            if is_jsonb(&expr, schema) || column_type(inner.field(0)) == JSONB {
+                return Ok(Expr::InSubquery(in_jsonb(InSubquery { expr, subquery, negated })?));
+            }
             let (own, others) = (expr.get_type(schema)?, inner.field(0).data_type());
             if !has_numeric(&own) && !has_numeric(others) {
                 return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
@@ -82,14 +116,18 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
         }
         Expr::ScalarFunction(mut call) if call.func.name() == "nullif" => {
             match call.args.as_mut_slice() {
+                [value, other] if is_jsonb(value, schema) => {
+                    let value = std::mem::take(value);
+                    let other = jsonb_key_of(std::mem::take(other));
+                    let is_it = jsonb_key_of(value.clone()).eq(other);
+                    let null = Expr::Literal(ScalarValue::Utf8(None), None);
+                    as_jsonb(when(is_it, null).otherwise(value)?)
+                }
                 [value, other] if value.get_type(schema).is_ok_and(|own| has_numeric(&own)) => {
                     let value = std::mem::take(value);
                     let is_it = key_of(value.clone()).eq(key_of(std::mem::take(other)));
-                    when(
-                        is_it,
-                        Expr::Literal(datafusion::common::ScalarValue::LargeBinary(None), None),
-                    )
-                    .otherwise(value)?
+                    let null = Expr::Literal(ScalarValue::LargeBinary(None), None);
+                    when(is_it, null).otherwise(value)?
                 }
                 _ => Expr::ScalarFunction(call),
             }
@@ -123,7 +161,7 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
         Expr::WindowFunction(mut window) => {
             let name = window.fun.name().to_owned();
             window.params.partition_by.iter_mut().for_each(|part| keyed(part, schema));
-            let needs = |sort: &Sort| sort.expr.get_type(schema).is_ok_and(|own| has_numeric(&own));
+            let needs = |sort: &Sort| needs_key(&sort.expr, schema);
             if window.params.order_by.iter().any(needs) {
                 window.params.window_frame = by_peers(&window.params.window_frame)?;
             }
@@ -135,6 +173,25 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
         }
         other => other,
     })
+}
+
+/// `jsonb IN (SELECT ...)`, by keys.
+fn in_jsonb(given: InSubquery) -> Result<InSubquery> {
+    let InSubquery { mut expr, subquery, negated } = given;
+    let inner = subquery.subquery.schema();
+    let column = Expr::Column(Column::from(inner.qualified_field(0)));
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+        .project([jsonb_key_of(column).alias(inner.field(0).name())])?
+        .build()?;
+    *expr = jsonb_key_of(std::mem::take(&mut *expr));
+    let subquery = Subquery { subquery: Arc::new(plan), ..subquery };
+    Ok(InSubquery { expr, subquery, negated })
+}
+
+/// The same value, noted as jsonb.
+fn as_jsonb(value: Expr) -> Expr {
+    let noted = Arc::new(field("", JSONB, true));
+    Expr::Cast(Cast::new_from_field(Box::new(value), noted))
 }
 
 fn not_supported(what: &str) -> datafusion::error::DataFusionError {
@@ -177,12 +234,18 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Sort(mut sort) => {
             let schema = Arc::clone(sort.input.schema());
+            refuse_intervals(sort.expr.iter().map(|sort| &sort.expr), &schema)?;
             sort.expr.iter_mut().for_each(|sort| keyed(&mut sort.expr, &schema));
             Ok(LogicalPlan::Sort(sort))
         }
         LogicalPlan::Join(mut join) => {
             let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
             for (one, other) in &mut join.on {
+                if is_jsonb(one, &left) || is_jsonb(other, &right) {
+                    *one = jsonb_key_of(std::mem::take(one));
+                    *other = jsonb_key_of(std::mem::take(other));
+                    continue;
+                }
                 let (own, others) = (one.get_type(&left)?, other.get_type(&right)?);
                 // Decimals and whole numbers that have one type are joined as they are, and floats as floats.
                 if own.is_floating() || others.is_floating() {
@@ -207,7 +270,11 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
             Ok(LogicalPlan::Join(join))
         }
         LogicalPlan::Distinct(Distinct::All(input))
-            if input.schema().fields().iter().any(|field| has_numeric(field.data_type())) =>
+            if input
+                .schema()
+                .fields()
+                .iter()
+                .any(|field| has_numeric(field.data_type()) || column_type(field) == JSONB) =>
         {
             let columns = input.schema().iter().map(|field| Expr::Column(Column::from(field)));
             let groups = columns.collect();
@@ -228,10 +295,25 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
+/// Arrays of intervals are not ordered or told apart: two may be equal whose intervals are written otherwise.
+fn refuse_intervals<'e>(
+    values: impl IntoIterator<Item = &'e Expr>,
+    schema: &DFSchema,
+) -> Result<()> {
+    let of_intervals = ColumnType::Array(DataType::Interval);
+    let is_one =
+        |value: &Expr| field_of(value, schema).is_some_and(|own| column_type(&own) == of_intervals);
+    match values.into_iter().any(is_one) {
+        true => Err(not_supported("ordering and grouping by arrays of intervals")),
+        false => Ok(()),
+    }
+}
+
 /// Rows are grouped by the key; the number of a group is that of its first row.
 fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let schema = Arc::clone(aggregate.input.schema());
-    let needs = |group: &Expr| group.get_type(&schema).is_ok_and(|own| has_numeric(&own));
+    let needs = |group: &Expr| needs_key(group, &schema);
+    refuse_intervals(&aggregate.group_expr, &schema)?;
     let groups = datafusion::logical_expr::utils::grouping_set_to_exprlist(&aggregate.group_expr)?;
     let groups: Vec<Expr> = groups.into_iter().cloned().collect();
     if !groups.iter().any(needs) {
@@ -240,7 +322,11 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let key_name = |at: usize| format!("__key{at}");
     let at_of = |group: &Expr| groups.iter().position(|other| other == group);
     let keyed_group = |group: &Expr| match at_of(group).filter(|_| needs(group)) {
-        Some(at) => key_of(group.clone()).alias(key_name(at)),
+        Some(at) => {
+            let mut key = group.clone();
+            keyed(&mut key, &schema);
+            key.alias(key_name(at))
+        }
         None => group.clone(),
     };
     let group_expr: Vec<Expr> = aggregate
@@ -278,10 +364,11 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     for (place, (qualifier, field)) in aggregate.schema.iter().enumerate() {
         let column = |at: usize| Expr::Column(Column::from(made.qualified_field(at)));
         let value = match groups.get(place).filter(|group| needs(group)) {
-            Some(_) => {
+            Some(group) => {
                 let first = Expr::Column(Column::new_unqualified(format!("__first{place}")));
                 let is_there = Expr::Column(Column::new_unqualified(key_name(place))).is_not_null();
-                when(is_there, first).end()?
+                let value = when(is_there, first).end()?;
+                if is_jsonb(group, &schema) { as_jsonb(value) } else { value }
             }
             None => column(place),
         };

@@ -223,7 +223,9 @@ pub(super) fn type_columns(column_type: ColumnType) -> Vec<Value<'static>> {
     };
     let (length, precision, scale) = match own.unwrap_or(DataType::Text) {
         DataType::Char(bytes) => (number(i32::from(bytes)), Value::Null, Value::Null),
-        DataType::Varchar(bytes) => (number(bytes.cast_signed()), Value::Null, Value::Null),
+        DataType::Varchar(characters) => {
+            (number(characters.cast_signed()), Value::Null, Value::Null)
+        }
         DataType::Decimal { precision, scale } => {
             (Value::Null, number(i32::from(precision)), number(i32::from(scale)))
         }

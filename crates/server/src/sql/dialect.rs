@@ -10,7 +10,9 @@ use sqlparser::ast::{
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::rewrite::keyword;
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -24,12 +26,25 @@ const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 #[derive(Debug)]
 pub(crate) struct OnrushDialect {
     attempts_left: Cell<usize>,
+    /// Whether joins may stand inside of each other without brackets.
+    nests_joins: bool,
 }
 
 impl OnrushDialect {
     /// For a text of so many tokens, or bytes.
     pub(crate) fn new(tokens: usize) -> OnrushDialect {
-        OnrushDialect { attempts_left: Cell::new(ATTEMPTS_MIN + ATTEMPTS_PER_TOKEN * tokens) }
+        let attempts_left = Cell::new(ATTEMPTS_MIN + ATTEMPTS_PER_TOKEN * tokens);
+        OnrushDialect { attempts_left, nests_joins: false }
+    }
+
+    /// For these tokens, which may have joins inside of joins, `a JOIN b JOIN c ON ... ON ...`: behind NATURAL, which
+    /// needs no ON, the parser would take the next join for such a one.
+    pub(crate) fn of(tokens: &[TokenWithSpan]) -> OnrushDialect {
+        let is_natural = |token: &TokenWithSpan| keyword(token) == Some(Keyword::NATURAL);
+        OnrushDialect {
+            nests_joins: !tokens.iter().any(is_natural),
+            ..OnrushDialect::new(tokens.len())
+        }
     }
 }
 
@@ -135,6 +150,10 @@ impl Dialect for OnrushDialect {
     /// FOR begins a clause: `SELECT 1 FOR UPDATE`.
     fn is_column_alias(&self, word: &Keyword, parser: &mut Parser<'_>) -> bool {
         *word != Keyword::FOR && POSTGRES.is_column_alias(word, parser)
+    }
+
+    fn supports_left_associative_joins_without_parens(&self) -> bool {
+        !self.nests_joins
     }
 
     fn supports_named_fn_args_with_expr_name(&self) -> bool {

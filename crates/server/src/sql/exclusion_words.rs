@@ -96,6 +96,37 @@ fn insert(tokens: &mut Vec<TokenWithSpan>, place: usize, function: &str, is_firs
     tokens.splice(place..place, words);
 }
 
+/// A query with the calls shown as the clauses that they stand for.
+pub(super) fn shown(mut text: String) -> String {
+    for (clause, function) in EXCLUSIONS {
+        while let Some(at) = text.find(&format!("{function}()")) {
+            let Some(end) = end_of_window(&text[at..]) else { break };
+            text.insert_str(at + end, &format!(" EXCLUDE {clause}"));
+            let alone = format!("PARTITION BY {function}() ");
+            text = match text.contains(&alone) {
+                true => text.replacen(&alone, "", 1),
+                false => text.replacen(&format!("{function}(), "), "", 1),
+            };
+        }
+    }
+    text
+}
+
+/// Where the bracket stands that ends what these letters are inside of.
+fn end_of_window(text: &str) -> Option<usize> {
+    let (mut depth, mut is_quoted) = (0, false);
+    text.char_indices().find_map(|(at, letter)| {
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            '(' if !is_quoted => depth += 1,
+            ')' if !is_quoted && depth == 0 => return Some(at),
+            ')' if !is_quoted => depth -= 1,
+            _ => {}
+        }
+        None
+    })
+}
+
 #[cfg(test)]
 mod tests {
     fn spelled(text: &str) -> String {
@@ -120,6 +151,22 @@ mod tests {
             ),
         ] {
             assert_eq!(spelled(text), wanted);
+        }
+    }
+
+    #[test]
+    fn a_call_is_shown_as_the_clause() {
+        for (text, wanted) in [
+            (
+                "sum(a) OVER (PARTITION BY onrush_exclude_ties() ORDER BY f(b) ROWS 1 PRECEDING), 1",
+                "sum(a) OVER (ORDER BY f(b) ROWS 1 PRECEDING EXCLUDE TIES), 1",
+            ),
+            (
+                "OVER (PARTITION BY onrush_exclude_group(), ')' ROWS 1 PRECEDING)",
+                "OVER (PARTITION BY ')' ROWS 1 PRECEDING EXCLUDE GROUP)",
+            ),
+        ] {
+            assert_eq!(super::shown(text.to_owned()), wanted);
         }
     }
 

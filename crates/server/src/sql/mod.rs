@@ -390,7 +390,7 @@ fn parse(text: &str) -> Result<Vec<Statement>> {
 }
 
 fn statements(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
-    let dialect = OnrushDialect::new(tokens.len());
+    let dialect = OnrushDialect::of(&tokens);
     Ok(Parser::new(&dialect).with_tokens_with_locations(tokens).parse_statements()?)
 }
 

@@ -3,6 +3,7 @@
 
 use onrush::{DataType, Value};
 use onrush_query::ColumnType;
+use onrush_types::has_more_characters;
 
 use super::decode::{Wire, binary, decode};
 use super::{coerce, column_type_of, numeric, oid_of, read};
@@ -18,7 +19,7 @@ pub(crate) fn key(value: Value<'_>, data_type: DataType) -> Result<Option<Value<
     }
     Ok(match (&value, data_type) {
         (Value::Null, _) => None,
-        (Value::Text(text), DataType::Varchar(bytes)) if text.len() > bytes as usize => None,
+        (Value::Text(text), DataType::Varchar(limit)) if has_more_characters(text, limit) => None,
         // Blanks at the end do not count.
         (Value::Text(text), DataType::Char(bytes))
             if text.trim_end_matches(' ').len() > usize::from(bytes) =>
@@ -82,6 +83,7 @@ mod tests {
         assert_eq!(read("abc  ", DataType::Char(3)).map(|key| key.is_null()), Some(false));
         assert_eq!(read("abcd", DataType::Char(3)), None);
         assert_eq!(read("abcd", DataType::Varchar(3)), None);
+        assert_eq!(read("äöü", DataType::Varchar(3)).map(|key| key.is_null()), Some(false));
         assert_eq!(key(Value::Int64(1 << 40), DataType::Int32).expect("no error"), None);
         assert_eq!(key(Value::Float64(1.5), DataType::Int32).expect("no error"), None);
         let two = key(Value::Float64(2.0), DataType::Int16).expect("no error");

@@ -89,6 +89,44 @@ impl<'a> FromSql<'a> for Raw {
     }
 }
 
+/// The version (2 for 4, 3 for 6), the bits of the network, whether it is a network, and the bytes behind their number.
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_go_in_binary_as_postgresql_writes_them() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, h inet, n cidr, m macaddr)").await;
+    let host = vec![2, 24, 0, 4, 10, 1, 2, 3];
+    let network = [&[3, 32, 1, 16, 0x20, 1, 0x0d, 0xb8][..], &[0; 12]].concat();
+    let card = vec![8, 0, 0x2b, 1, 2, 3];
+    let insert = client.prepare("INSERT INTO t VALUES ($1, $2, $3, $4)").await.unwrap();
+    assert_eq!(insert.params()[1..], [Type::INET, Type::CIDR, Type::MACADDR]);
+    let values = [Raw(host.clone()), Raw(network.clone()), Raw(card.clone())];
+    let given: [&(dyn ToSql + Sync); 4] = [&1i32, &values[0], &values[1], &values[2]];
+    client.execute(&insert, &given).await.unwrap();
+    let row = client.query_one("SELECT h, n, m FROM t WHERE h = $1", &[&values[0]]).await.unwrap();
+    for (at, wanted) in [host, network, card].into_iter().enumerate() {
+        assert_eq!(row.get::<_, Raw>(at).0, wanted);
+    }
+    assert_eq!(
+        query(&client, "SELECT h, n, m FROM t").await,
+        ["10.1.2.3/24|2001:db8::/32|08:00:2b:01:02:03"]
+    );
+    for (at, bad) in [
+        (1, vec![4, 24, 0, 4, 10, 1, 2, 3]),
+        (1, vec![2, 33, 0, 4, 10, 1, 2, 3]),
+        (1, vec![2, 24, 0, 4, 10, 1, 2]),
+        (1, vec![]),
+        (2, vec![2, 8, 1, 4, 10, 1, 2, 3]),
+        (3, vec![1, 2]),
+    ] {
+        let mut given: [&(dyn ToSql + Sync); 4] = [&2i32, &values[0], &values[1], &values[2]];
+        let bad = Raw(bad);
+        given[at] = &bad;
+        let refused = client.execute(&insert, &given).await.unwrap_err();
+        assert_eq!(code(&refused), "22P03", "{:?}", bad.0);
+    }
+}
+
 /// Jsonb has the number of its form in front.
 #[tokio::test(flavor = "multi_thread")]
 async fn json_goes_as_text_and_jsonb_with_its_version() {

@@ -82,7 +82,8 @@ impl DataType {
     /// Most bytes of a value of variable width.
     fn bytes_max(self) -> usize {
         match self {
-            DataType::Varchar(length) => length as usize,
+            // Four bytes a character.
+            DataType::Varchar(length) => length as usize * 4,
             DataType::Name => usize::from(crate::data_type::NAME_BYTES_MAX),
             DataType::Numeric(Some((precision, _))) => usize::from(precision),
             data_type => data_type.fixed_width_bytes().map_or(usize::MAX, |_| 0),

@@ -13,7 +13,7 @@ use crate::catalog;
 use crate::error::Result;
 use crate::schemas;
 use crate::seen::Seen;
-use crate::sql::{names, own_types};
+use crate::sql::{exclusion_words, names, own_types};
 
 /// The query of a view, as `pg_get_viewdef` shows it. `is_visible` tells whether a table is what its name alone means.
 pub(crate) fn shown(
@@ -42,7 +42,7 @@ pub(crate) fn shown(
     own_types::named_again(&type_name, &mut query)?;
     let mut writer = Writer { seen, sources: &kept.sources, is_visible };
     let _: ControlFlow<()> = query.visit(&mut writer);
-    Ok(format!(" {};", laid_out(&query)))
+    Ok(format!(" {};", exclusion_words::shown(laid_out(&query))))
 }
 
 /// Clauses of a plain SELECT stand on lines of their own, as PostgreSQL has them.
