@@ -46,6 +46,11 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
             Ok(data_type.rounded(read_text(clock.data_type(), written)?))
         }
         DataType::Numeric(limits) => Ok(Value::Numeric(limited(of_text(written)?, limits)?)),
+        DataType::Inet => {
+            let message = || format!("invalid input syntax for type inet: \"{written}\"");
+            let read = Network::read_inet(written).map(Value::Inet);
+            read.ok_or_else(|| QueryError::refused("22P02", message()))
+        }
         DataType::Cidr => network(written),
         other => Ok(text::parse(other, written)?),
     }

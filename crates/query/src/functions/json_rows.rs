@@ -28,7 +28,7 @@ pub(crate) const JSON_MEMBERS_TEXT: &str = "json_member_texts";
 /// The same of jsonb.
 pub(crate) const JSONB_MEMBERS_TEXT: &str = "jsonb_member_texts";
 /// The member of a name of an object, or of each object of an array: JSON, a name, whether it is an array, and what a
-/// member is written as, `text`, `json` or `array`.
+/// member is written as, `text`, `json`, `array` or `json_array`.
 pub(crate) const JSON_COLUMN: &str = "json_column";
 
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
@@ -58,16 +58,16 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// The members of an object in the order in which they are written, those of one name, too.
-pub(super) struct Members(pub(super) Vec<(String, Box<RawValue>)>);
+pub(super) struct Members<'j>(pub(super) Vec<(String, &'j RawValue)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(
         deserializer: D,
-    ) -> std::result::Result<Members, D::Error> {
+    ) -> std::result::Result<Members<'de>, D::Error> {
         struct Reader;
 
         impl<'de> Visitor<'de> for Reader {
-            type Value = Members;
+            type Value = Members<'de>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Members {
             fn visit_map<A: MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> std::result::Result<Members, A::Error> {
+            ) -> std::result::Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
@@ -96,8 +96,10 @@ enum Form {
     Text,
     /// As it stands there.
     Json,
-    /// A list as an array; else as a text.
+    /// A list as an array of texts; else as a text.
     Array,
+    /// A list as an array of JSON.
+    JsonArray,
 }
 
 impl Form {
@@ -105,42 +107,65 @@ impl Form {
         match name {
             "json" => Form::Json,
             "array" => Form::Array,
+            "json_array" => Form::JsonArray,
             _ => Form::Text,
         }
     }
 
-    fn write(self, member: &RawValue) -> Option<String> {
+    fn write(self, member: &RawValue) -> Result<Option<String>> {
         let written = member.get();
-        match self {
+        let element = if self == Form::JsonArray { Form::Json } else { Form::Text };
+        Ok(match self {
             Form::Json => Some(written.to_owned()),
-            Form::Text | Form::Array if written == "null" => None,
-            Form::Array if written.starts_with('[') => {
-                let items: Vec<Box<RawValue>> = serde_json::from_str(written).ok()?;
-                let items: Vec<Option<String>> =
-                    items.iter().map(|item| Form::Text.write(item)).collect();
+            _ if written == "null" => None,
+            Form::Array | Form::JsonArray if written.starts_with('[') => {
+                let items: Vec<&RawValue> = read(written)?;
+                let items = items.into_iter().map(|item| match item.get() {
+                    "null" => Ok(None),
+                    _ => element.write(item),
+                });
+                let items: Vec<Option<String>> = items.collect::<Result<_>>()?;
                 Some(write_array(items.iter().map(Option::as_deref)))
             }
-            Form::Text | Form::Array if written.starts_with('"') => {
-                serde_json::from_str(written).ok()
-            }
-            Form::Text | Form::Array => Some(written.to_owned()),
+            _ if written.starts_with('"') => Some(text_of(written)?),
+            _ => Some(written.to_owned()),
+        })
+    }
+}
+
+pub(super) fn read<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T> {
+    serde_json::from_str(json).map_err(|_| not_json())
+}
+
+/// A string of JSON as a text, which has no zero character.
+fn text_of(written: &str) -> Result<String> {
+    let text: String = read(written)?;
+    match text.contains('\0') {
+        true => Err(QueryError::refused("22P05", "unsupported Unicode escape sequence")),
+        false => Ok(text),
+    }
+}
+
+fn whole<'g>(given: &'g Given<'_>) -> Result<&'g str> {
+    match given.values.first() {
+        Some(Value::Text(whole)) => Ok(whole),
+        _ => {
+            let message = "the function is one of JSON".to_owned();
+            Err(QueryError::UnknownFunction { message })
         }
     }
 }
 
-fn object(given: &Given<'_>) -> Result<Members> {
-    let Some(Value::Text(whole)) = given.values.first() else {
-        let message = "the function is one of JSON".to_owned();
-        return Err(QueryError::UnknownFunction { message });
-    };
-    serde_json::from_str(whole).map_err(|error| match whole.trim_start().chars().next() {
+fn object<'g>(given: &'g Given<'_>) -> Result<Members<'g>> {
+    let whole = whole(given)?;
+    serde_json::from_str(whole).map_err(|_| match whole.trim_start().chars().next() {
         Some('[') => refused("cannot deconstruct an array as an object"),
-        Some('{') | None => not_json(&error),
+        Some('{') | None => not_json(),
         Some(_) => refused("cannot deconstruct a scalar"),
     })
 }
 
-fn not_json(_: &serde_json::Error) -> QueryError {
+pub(super) fn not_json() -> QueryError {
     QueryError::BadText { message: "invalid input syntax for type json".to_owned() }
 }
 
@@ -155,8 +180,8 @@ fn names(given: &Given<'_>) -> Result<Value<'static>> {
 
 fn members(given: &Given<'_>, form: Form) -> Result<Value<'static>> {
     let Members(members) = object(given)?;
-    let written: Vec<Option<String>> =
-        members.iter().map(|(_, member)| form.write(member)).collect();
+    let written = members.iter().map(|(_, member)| form.write(member));
+    let written: Vec<Option<String>> = written.collect::<Result<_>>()?;
     Ok(write_array(written.iter().map(Option::as_deref)).into())
 }
 
@@ -165,50 +190,49 @@ fn column(given: &Given<'_>) -> Result<Value<'static>> {
         return Err(refused("the function takes JSON and the name of a column"));
     };
     let form = Form::named(form);
-    let rows: Vec<Option<Box<RawValue>>> = match whole {
+    let rows: Vec<Option<&RawValue>> = match whole {
         Value::Text(whole) if *is_set => {
-            let rows: Vec<Box<RawValue>> =
-                serde_json::from_str(whole).map_err(|error| {
-                    match whole.trim_start().starts_with('[') {
-                        true => not_json(&error),
-                        false => refused("cannot call json_to_recordset on a non-array"),
-                    }
-                })?;
-            rows.into_iter().map(Some).collect()
+            if !whole.trim_start().starts_with('[') {
+                return Err(refused("cannot call json_to_recordset on a non-array"));
+            }
+            read::<Vec<&RawValue>>(whole)?.into_iter().map(Some).collect()
         }
-        Value::Text(whole) => vec![Some(serde_json::from_str(whole).map_err(|e| not_json(&e))?)],
+        Value::Text(whole) => vec![Some(read(whole)?)],
         // There is one row all the same.
         _ if !*is_set => vec![None],
         _ => return Ok(Value::Null),
     };
-    let member = |row: &Option<Box<RawValue>>| {
+    let member = |row: &Option<&RawValue>| {
         let Some(row) = row else { return Ok(None) };
         let Ok(Members(members)) = serde_json::from_str(row.get()) else {
-            return Err(refused("argument of json_to_recordset must be an array of objects"));
+            return Err(refused(match is_set {
+                true => "argument of json_to_recordset must be an array of objects",
+                false => "cannot call json_to_record on what is no object",
+            }));
         };
         // The last one of a name counts.
         let found = members.iter().rev().find(|(own, _)| own == name);
-        Ok(found
-            .filter(|(_, found)| found.get() != "null")
-            .and_then(|(_, found)| form.write(found)))
+        match found.filter(|(_, found)| found.get() != "null") {
+            Some((_, found)) => form.write(found),
+            None => Ok(None),
+        }
     };
     let written: Vec<Option<String>> = rows.iter().map(member).collect::<Result<_>>()?;
     Ok(write_array(written.iter().map(Option::as_deref)).into())
 }
 
+/// Most arrays and objects inside of each other that are looked through.
+pub(super) const DEPTH_MAX: usize = 5_000;
+
 /// JSON without the members of objects that are null.
 fn without_nulls(given: &Given<'_>) -> Result<String> {
-    let Some(Value::Text(whole)) = given.values.first() else {
-        let message = "the function is one of JSON".to_owned();
-        return Err(QueryError::UnknownFunction { message });
-    };
-    let whole: Box<RawValue> = serde_json::from_str(whole).map_err(|error| not_json(&error))?;
     let mut out = String::new();
-    strip(&whole, &mut out).map_err(|error| not_json(&error))?;
+    strip(read(whole(given)?)?, DEPTH_MAX, &mut out)?;
     Ok(out)
 }
 
-fn strip(json: &RawValue, out: &mut String) -> serde_json::Result<()> {
+fn strip(json: &RawValue, depth_left: usize, out: &mut String) -> Result<()> {
+    let inner = depth_left.checked_sub(1).ok_or_else(too_deep)?;
     let written = json.get();
     let separate = |out: &mut String, is_first: bool| {
         if !is_first {
@@ -217,27 +241,33 @@ fn strip(json: &RawValue, out: &mut String) -> serde_json::Result<()> {
     };
     match written.as_bytes().first() {
         Some(b'{') => {
-            let Members(members) = serde_json::from_str(written)?;
+            let Members(members) = read(written)?;
             out.push('{');
             let kept = members.iter().filter(|(_, member)| member.get() != "null");
             for (at, (name, member)) in kept.enumerate() {
                 separate(out, at == 0);
-                out.push_str(&serde_json::to_string(name)?);
+                out.push_str(&serde_json::Value::from(name.as_str()).to_string());
                 out.push(':');
-                strip(member, out)?;
+                strip(member, inner, out)?;
             }
             out.push('}');
         }
         Some(b'[') => {
-            let items: Vec<Box<RawValue>> = serde_json::from_str(written)?;
+            let items: Vec<&RawValue> = read(written)?;
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 separate(out, at == 0);
-                strip(item, out)?;
+                strip(item, inner, out)?;
             }
             out.push(']');
         }
         _ => out.push_str(written),
     }
     Ok(())
+}
+
+/// What is said of JSON that is nested too deeply.
+pub(super) fn too_deep() -> QueryError {
+    let message = format!("JSON of more than {DEPTH_MAX} arrays and objects inside of each other");
+    QueryError::refused("54001", message)
 }

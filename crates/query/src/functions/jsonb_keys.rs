@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, AsArray, BinaryBuilder};
 use datafusion::arrow::datatypes::DataType as ArrowType;
-use datafusion::common::{Result, exec_datafusion_err, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -16,7 +16,8 @@ use datafusion::logical_expr::{
 use onrush::Numeric;
 use serde_json::value::RawValue;
 
-use super::json_rows::Members;
+use super::json_rows::{DEPTH_MAX, Members, not_json, read, too_deep};
+use crate::error::QueryError;
 
 static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
@@ -42,8 +43,14 @@ impl ScalarUDFImpl for JsonbKey {
         &self.signature
     }
 
-    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
-        Ok(ArrowType::Binary)
+    fn return_type(&self, given: &[ArrowType]) -> Result<ArrowType> {
+        match given {
+            [ArrowType::Utf8 | ArrowType::Null] => Ok(ArrowType::Binary),
+            _ => {
+                let message = "operator does not exist: jsonb beside another type".to_owned();
+                Err(QueryError::UnknownFunction { message }.into())
+            }
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -62,8 +69,7 @@ impl ScalarUDFImpl for JsonbKey {
         let mut key = Vec::new();
         for text in texts {
             key.clear();
-            let made = text.map(|text| push_whole(text, &mut key)).transpose();
-            made.map_err(|error| exec_datafusion_err!("a jsonb cannot be read: {error}"))?;
+            text.map(|text| push_whole(text, &mut key)).transpose()?;
             keys.append_option(text.map(|_| &key));
         }
         Ok(ColumnarValue::Array(Arc::new(keys.finish())))
@@ -79,41 +85,42 @@ const ARRAY: u8 = 6;
 const OBJECT: u8 = 7;
 
 /// What is neither an array nor an object is one element, in front of the arrays of one.
-fn push_whole(json: &str, key: &mut Vec<u8>) -> serde_json::Result<()> {
-    let json: &RawValue = serde_json::from_str(json)?;
+fn push_whole(json: &str, key: &mut Vec<u8>) -> Result<(), QueryError> {
+    let json: &RawValue = read(json)?;
     if json.get().starts_with(['[', '{']) {
-        return push(json, key, 1);
+        return push(json, key, 1, DEPTH_MAX);
     }
     key.push(ARRAY);
     push_count(1, key);
     key.push(0);
-    push(json, key, 0)
+    push(json, key, 0, DEPTH_MAX)
 }
 
 /// `mark` stands behind the number of elements of a whole array, and is 1.
-fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8) -> serde_json::Result<()> {
+fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8, depth_left: usize) -> Result<(), QueryError> {
+    let inner = depth_left.checked_sub(1).ok_or_else(too_deep)?;
     let written = json.get();
     match written.as_bytes().first() {
         Some(b'{') => {
-            let Members(members) = serde_json::from_str(written)?;
+            let Members(members) = read(written)?;
             key.push(OBJECT);
             push_count(members.len(), key);
             for (name, member) in &members {
                 push_text(name, key);
-                push(member, key, 0)?;
+                push(member, key, 0, inner)?;
             }
         }
         Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(written)?;
+            let items: Vec<&RawValue> = read(written)?;
             key.push(ARRAY);
             push_count(items.len(), key);
             key.extend((mark > 0).then_some(mark));
             for item in items {
-                push(item, key, 0)?;
+                push(item, key, 0, inner)?;
             }
         }
         Some(b'"') => {
-            let text: String = serde_json::from_str(written)?;
+            let text: String = read(written)?;
             key.push(TEXT);
             push_text(&text, key);
         }
@@ -122,9 +129,7 @@ fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8) -> serde_json::Result<()> 
         Some(b'n') => key.push(NULL),
         _ => {
             key.push(NUMBER);
-            let number: Numeric = written
-                .parse()
-                .map_err(|_| serde::de::Error::custom(format!("{written} is no number")))?;
+            let number: Numeric = written.parse().map_err(|_| not_json())?;
             number.write_key(key);
         }
     }

@@ -153,8 +153,12 @@ fn abbreviated(network: Network) -> String {
             format!("{}/{length_bits}", numbers[..count].join("."))
         }
         std::net::IpAddr::V6(_) => {
-            let whole = format!("{network:#}");
-            whole.strip_suffix("/128").map_or(whole.clone(), str::to_owned)
+            let whole = alone(network).to_string();
+            let shown = match whole.strip_suffix("::") {
+                Some(shown) if !shown.is_empty() => shown,
+                _ => &whole,
+            };
+            format!("{shown}/{length_bits}")
         }
     }
 }

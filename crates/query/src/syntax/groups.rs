@@ -4,10 +4,11 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    CastKind, Expr, GroupByExpr, Ident, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut,
+    VisitorMut,
 };
 
-use super::{call, name_items};
+use super::{call, folded, name_items};
 
 /// Writes such expressions in other words, wherever they stand.
 pub(super) fn tell_apart(query: &mut Query) {
@@ -18,14 +19,17 @@ pub(super) fn tell_apart(query: &mut Query) {
         return;
     }
     let meant = groups.iter().filter_map(|group| of_item(group, &select.projection));
-    let mut alike = Alike(meant.filter(|group| is_called_as_a_column(group)).cloned().collect());
-    if alike.0.is_empty() {
+    let meant = meant.filter(|group| is_called_as_a_column(group)).map(in_one_form);
+    let mut alike = Alike { forms: meant.collect(), depth: 0 };
+    if alike.forms.is_empty() {
         return;
     }
     name_items(&mut select.projection);
+    let _ = select.distinct.visit(&mut alike);
     let _ = select.projection.visit(&mut alike);
     let _ = select.group_by.visit(&mut alike);
     let _ = select.having.visit(&mut alike);
+    let _ = select.named_window.visit(&mut alike);
     if let Some(order) = &mut query.order_by
         && let OrderByKind::Expressions(keys) = &mut order.kind
     {
@@ -59,14 +63,64 @@ fn is_column(expression: &Expr) -> bool {
     }
 }
 
-/// The expressions that are written in other words.
-struct Alike(Vec<Expr>);
+/// An expression without what it may be written with or not: brackets, the table of a column, capitals, the words of
+/// a cast. That two of different tables have one form does no harm: each is written as itself in other words.
+fn in_one_form(expression: &Expr) -> String {
+    struct Former;
+
+    impl VisitorMut for Former {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+            match expression {
+                Expr::Nested(inner) => *expression = std::mem::replace(inner, empty()),
+                Expr::Identifier(name) => *expression = Expr::Identifier(Ident::new(folded(name))),
+                Expr::CompoundIdentifier(parts) => {
+                    if let Some(name) = parts.last() {
+                        *expression = Expr::Identifier(Ident::new(folded(name)));
+                    }
+                }
+                Expr::Cast { kind, .. } => *kind = CastKind::DoubleColon,
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn empty() -> Expr {
+        Expr::value(Value::Null)
+    }
+
+    let mut form = expression.clone();
+    let _ = form.visit(&mut Former);
+    form.to_string()
+}
+
+/// Writes expressions in other words that have one of these forms, but not in queries inside.
+struct Alike {
+    forms: Vec<String>,
+    depth: usize,
+}
 
 impl VisitorMut for Alike {
     type Break = ();
 
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.0.contains(expression) {
+        if self.depth == 0
+            && is_called_as_a_column(expression)
+            && !matches!(expression, Expr::Nested(_))
+            && self.forms.contains(&in_one_form(expression))
+        {
             *expression = call("coalesce", expression.clone());
         }
         ControlFlow::Continue(())

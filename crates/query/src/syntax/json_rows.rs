@@ -2,7 +2,7 @@
 //! column is an array, and the arrays are unnested beside each other.
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, Value,
+    ArrayElemTypeDef, DataType, Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, Value,
 };
 
 use super::call_of;
@@ -47,6 +47,11 @@ fn of_list(json: &Expr, is_set: bool, alias: &TableAlias) -> Option<JsonRows> {
     let column = |column: &Ident, data_type: &DataType| {
         let form = match data_type {
             DataType::JSON | DataType::JSONB => "json",
+            DataType::Array(ArrayElemTypeDef::SquareBracket(of, _))
+                if matches!(**of, DataType::JSON | DataType::JSONB) =>
+            {
+                "json_array"
+            }
             DataType::Array(_) => "array",
             _ => "text",
         };

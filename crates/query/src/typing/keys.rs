@@ -56,6 +56,20 @@ fn keyed_together<'e>(values: impl IntoIterator<Item = &'e mut Expr>, schema: &D
 
 /// An expression that compares, by keys.
 pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
+    match &expression {
+        Expr::BinaryExpr(binary) => {
+            refuse_intervals([&*binary.left, &*binary.right], schema)?;
+        }
+        Expr::InList(list) => refuse_intervals([&*list.expr], schema)?,
+        Expr::Between(between) => refuse_intervals([&*between.expr], schema)?,
+        Expr::WindowFunction(window) => refuse_intervals(&window.params.partition_by, schema)?,
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "nullif" | ARRAY_CONTAINS | ARRAYS_OVERLAP) =>
+        {
+            refuse_intervals(&call.args, schema)?;
+        }
+        _ => {}
+    }
     Ok(match expression {
         Expr::BinaryExpr(mut binary) if binary.op.supports_propagation() => {
             keyed_together([&mut *binary.left, &mut *binary.right], schema);
@@ -269,6 +283,9 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
             Ok(LogicalPlan::Join(join))
         }
+        LogicalPlan::Distinct(Distinct::All(input)) if has_intervals(input.schema()) => {
+            Err(not_supported("telling arrays of intervals apart"))
+        }
         LogicalPlan::Distinct(Distinct::All(input))
             if input
                 .schema()
@@ -282,6 +299,7 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
             let schema = Arc::clone(on.input.schema());
+            refuse_intervals(&on.on_expr, &schema)?;
             on.on_expr.iter_mut().for_each(|part| keyed(part, &schema));
             for sort in on.sort_expr.iter_mut().flatten() {
                 keyed(&mut sort.expr, &schema);
@@ -295,6 +313,11 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
+fn has_intervals(schema: &DFSchema) -> bool {
+    let of_intervals = ColumnType::Array(DataType::Interval);
+    schema.fields().iter().any(|field| column_type(field) == of_intervals)
+}
+
 /// Arrays of intervals are not ordered or told apart: two may be equal whose intervals are written otherwise.
 fn refuse_intervals<'e>(
     values: impl IntoIterator<Item = &'e Expr>,
@@ -304,7 +327,7 @@ fn refuse_intervals<'e>(
     let is_one =
         |value: &Expr| field_of(value, schema).is_some_and(|own| column_type(&own) == of_intervals);
     match values.into_iter().any(is_one) {
-        true => Err(not_supported("ordering and grouping by arrays of intervals")),
+        true => Err(not_supported("comparing and ordering arrays of intervals")),
         false => Ok(()),
     }
 }

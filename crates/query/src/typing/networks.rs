@@ -38,10 +38,11 @@ pub(super) fn planned(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Opt
         Op::BitwiseOr => "inetor",
         Op::Plus => "inetpl",
         // `~` is taken from minus one.
-        Op::Minus if left.is_some_and(|left| left.is_integer()) => {
+        Op::Minus if is_minus_one(&expr.left) => {
             return Ok(Some(call(named("inetnot")?, vec![expr.right.clone()])));
         }
         Op::Minus if right.is_some_and(|right| right.is_integer()) => "inetmi_int8",
+        Op::Minus if left.is_some_and(|left| left.is_integer()) => return Ok(None),
         Op::Minus => "inetmi",
         Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq => {
             for side in [&mut expr.left, &mut expr.right] {
@@ -63,6 +64,10 @@ pub(super) fn planned(expr: &mut RawBinaryExpr, schema: &DFSchema) -> Result<Opt
         };
     }
     Ok(Some(call(named(function)?, given)))
+}
+
+fn is_minus_one(value: &Expr) -> bool {
+    matches!(value, Expr::Literal(ScalarValue::Int64(Some(-1)) | ScalarValue::Int32(Some(-1)), _))
 }
 
 /// A network, or a constant in quotes, as an address.

@@ -98,15 +98,23 @@ fn insert(tokens: &mut Vec<TokenWithSpan>, place: usize, function: &str, is_firs
 
 /// A query with the calls shown as the clauses that they stand for.
 pub(super) fn shown(mut text: String) -> String {
+    const PARTITION: &str = "PARTITION BY ";
     for (clause, function) in EXCLUSIONS {
-        while let Some(at) = text.find(&format!("{function}()")) {
-            let Some(end) = end_of_window(&text[at..]) else { break };
-            text.insert_str(at + end, &format!(" EXCLUDE {clause}"));
-            let alone = format!("PARTITION BY {function}() ");
-            text = match text.contains(&alone) {
-                true => text.replacen(&alone, "", 1),
-                false => text.replacen(&format!("{function}(), "), "", 1),
+        let (call, mut from) = (format!("{function}()"), 0);
+        while let Some(found) = text[from..].find(&call) {
+            let (at, behind) = (from + found, from + found + call.len());
+            from = behind;
+            let is_first = text[..at].ends_with(PARTITION);
+            let rest = &text[behind..];
+            let cut = match (rest.strip_prefix(", "), rest.strip_prefix(' ')) {
+                (Some(_), _) if is_first => at..behind + 2,
+                (None, Some(_)) if is_first => at - PARTITION.len()..behind + 1,
+                _ => continue,
             };
+            let Some(end) = end_of_window(rest) else { continue };
+            text.insert_str(behind + end, &format!(" EXCLUDE {clause}"));
+            from = cut.start;
+            text.replace_range(cut, "");
         }
     }
     text
@@ -114,13 +122,15 @@ pub(super) fn shown(mut text: String) -> String {
 
 /// Where the bracket stands that ends what these letters are inside of.
 fn end_of_window(text: &str) -> Option<usize> {
-    let (mut depth, mut is_quoted) = (0, false);
+    let (mut depth, mut quote) = (0, None);
     text.char_indices().find_map(|(at, letter)| {
-        match letter {
-            '\'' => is_quoted = !is_quoted,
-            '(' if !is_quoted => depth += 1,
-            ')' if !is_quoted && depth == 0 => return Some(at),
-            ')' if !is_quoted => depth -= 1,
+        match (letter, quote) {
+            ('\'' | '"', None) => quote = Some(letter),
+            (_, Some(open)) if letter == open => quote = None,
+            (_, Some(_)) => {}
+            ('(', None) => depth += 1,
+            (')', None) if depth == 0 => return Some(at),
+            (')', None) => depth -= 1,
             _ => {}
         }
         None
@@ -162,8 +172,12 @@ mod tests {
                 "sum(a) OVER (ORDER BY f(b) ROWS 1 PRECEDING EXCLUDE TIES), 1",
             ),
             (
-                "OVER (PARTITION BY onrush_exclude_group(), ')' ROWS 1 PRECEDING)",
-                "OVER (PARTITION BY ')' ROWS 1 PRECEDING EXCLUDE GROUP)",
+                "OVER (PARTITION BY onrush_exclude_group(), ')', \"a)b\" ROWS 1 PRECEDING)",
+                "OVER (PARTITION BY ')', \"a)b\" ROWS 1 PRECEDING EXCLUDE GROUP)",
+            ),
+            (
+                "SELECT 'onrush_exclude_ties()' AS a, (onrush_exclude_ties()) AS b",
+                "SELECT 'onrush_exclude_ties()' AS a, (onrush_exclude_ties()) AS b",
             ),
         ] {
             assert_eq!(super::shown(text.to_owned()), wanted);

@@ -20,6 +20,10 @@ pub(crate) fn key(value: Value<'_>, data_type: DataType) -> Result<Option<Value<
     Ok(match (&value, data_type) {
         (Value::Null, _) => None,
         (Value::Text(text), DataType::Varchar(limit)) if has_more_characters(text, limit) => None,
+        // What has bits behind its network is no network.
+        (Value::Inet(address), DataType::Cidr) => {
+            Some(Value::Cidr(*address)).filter(|_| address.is_network())
+        }
         // Blanks at the end do not count.
         (Value::Text(text), DataType::Char(bytes))
             if text.trim_end_matches(' ').len() > usize::from(bytes) =>
@@ -37,6 +41,7 @@ pub(crate) fn constant_key(written: &str, data_type: DataType) -> Result<Option<
             key(read(DataType::Numeric(None), written)?, data_type)
         }
         DataType::Char(_) | DataType::Varchar(_) => key(Value::from(written), data_type),
+        DataType::Cidr => key(read(DataType::Inet, written)?, data_type),
         DataType::Rounded(clock, _) => {
             let read = read(clock.data_type(), written)?;
             Ok(Some(read).filter(|value| is_rounded(value, data_type)))
