@@ -124,7 +124,7 @@ fn values() -> Vec<Kind> {
         kind("a boolean of two", ValuesFit, |case| {
             row(case, is_types, |image, at, dice| {
                 image.rows[at].2[2] &= !1;
-                image.rows[at].2[5] = 2 + (dice % 254) as u8;
+                image.rows[at].2[TYPES_BEGIN] = 2 + (dice % 254) as u8;
             })
         }),
         kind("a char that is no text", ValuesFit, |case| {
@@ -136,7 +136,8 @@ fn values() -> Vec<Kind> {
         kind("a decimal with too many digits", ValuesFit, |case| {
             row(case, is_types, |image, at, _| {
                 image.rows[at].2[2] &= !(1 << 4);
-                image.rows[at].2[5 + 1 + 4 + 8 + 4..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
+                let decimal = TYPES_BEGIN + 1 + 4 + 8 + 4;
+                image.rows[at].2[decimal..][..8].copy_from_slice(&i64::MAX.to_le_bytes());
             })
         }),
         kind("a NULL column with a value", ValuesFit, |case| {
@@ -148,7 +149,10 @@ fn values() -> Vec<Kind> {
     ]
 }
 
-/// The table of every type; its rows have three bytes of NULL bitmap.
+/// Where the first column of a row of every type begins: behind the version and the NULL bitmap of 25 to 32 columns.
+const TYPES_BEGIN: usize = 2 + 4;
+
+/// The table of every type.
 fn is_types(table: &Table) -> bool {
     table.definition[9..14] == *b"types"
 }

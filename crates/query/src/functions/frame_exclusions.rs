@@ -296,13 +296,14 @@ mod tests {
 
     #[test]
     fn a_frame_keeps_what_is_not_left_out() {
+        let all = std::iter::once::<Range<usize>>;
         let left = |exclusion: Exclusion, frame| exclusion.left(&frame, 3, &(2..5));
         assert_eq!(left(Exclusion::CurrentRow, 1..6), [1..3, 4..6]);
         assert_eq!(left(Exclusion::Group, 1..6), [1..2, 5..6]);
         assert_eq!(left(Exclusion::Ties, 1..6), [1..2, 3..4, 5..6]);
         assert!(left(Exclusion::CurrentRow, 3..4).is_empty());
-        assert_eq!(left(Exclusion::Ties, 3..4), [3..4]);
-        assert_eq!(left(Exclusion::Group, 5..9), [5..9]);
+        assert!(left(Exclusion::Ties, 3..4).into_iter().eq(all(3..4)));
+        assert!(left(Exclusion::Group, 5..9).into_iter().eq(all(5..9)));
         assert!(left(Exclusion::Group, 0..0).is_empty());
     }
 

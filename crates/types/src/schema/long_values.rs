@@ -82,8 +82,9 @@ impl DataType {
     /// Most bytes of a value of variable width.
     fn bytes_max(self) -> usize {
         match self {
-            // Four bytes a character.
-            DataType::Varchar(length) => length as usize * 4,
+            // As tables that are there were made, whatever bytes a character takes: a text that takes more than that
+            // stays in its row, which may be too long then.
+            DataType::Varchar(length) => length as usize,
             DataType::Name => usize::from(crate::data_type::NAME_BYTES_MAX),
             DataType::Numeric(Some((precision, _))) => usize::from(precision),
             data_type => data_type.fixed_width_bytes().map_or(usize::MAX, |_| 0),
