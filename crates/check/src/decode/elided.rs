@@ -56,10 +56,10 @@ impl RowPlan {
 }
 
 fn take_value<'b>(rule: Rule, input: &mut Input<'b>) -> Option<&'b [u8]> {
-    let length = match rule {
-        Rule::Char(width) if width <= 255 => usize::from(input.u8()?),
-        Rule::Char(_) | Rule::Text(_) | Rule::Bytes | Rule::Numeric => usize::from(input.u16()?),
-        _ => rule.width()?,
+    let length = match (rule, rule.width()) {
+        (Rule::Char(width), _) if width <= 255 => usize::from(input.u8()?),
+        (Rule::Char(_), _) | (_, None) => usize::from(input.u16()?),
+        (_, Some(width)) => width,
     };
     input.take(length)
 }
