@@ -221,18 +221,19 @@ fn column(given: &Given<'_>) -> Result<Value<'static>> {
     Ok(write_array(written.iter().map(Option::as_deref)).into())
 }
 
-/// Most arrays and objects inside of each other that are looked through.
-pub(super) const DEPTH_MAX: usize = 5_000;
+/// Most arrays and objects inside of each other that are looked through: each is read again for what is in it.
+const DEPTH_MAX: usize = 1_000;
 
 /// JSON without the members of objects that are null.
 fn without_nulls(given: &Given<'_>) -> Result<String> {
     let mut out = String::new();
-    strip(read(whole(given)?)?, DEPTH_MAX, &mut out)?;
+    let whole = whole(given)?;
+    check_depth(whole)?;
+    strip(read(whole)?, &mut out)?;
     Ok(out)
 }
 
-fn strip(json: &RawValue, depth_left: usize, out: &mut String) -> Result<()> {
-    let inner = depth_left.checked_sub(1).ok_or_else(too_deep)?;
+fn strip(json: &RawValue, out: &mut String) -> Result<()> {
     let written = json.get();
     let separate = |out: &mut String, is_first: bool| {
         if !is_first {
@@ -248,7 +249,7 @@ fn strip(json: &RawValue, depth_left: usize, out: &mut String) -> Result<()> {
                 separate(out, at == 0);
                 out.push_str(&serde_json::Value::from(name.as_str()).to_string());
                 out.push(':');
-                strip(member, inner, out)?;
+                strip(member, out)?;
             }
             out.push('}');
         }
@@ -257,7 +258,7 @@ fn strip(json: &RawValue, depth_left: usize, out: &mut String) -> Result<()> {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 separate(out, at == 0);
-                strip(item, inner, out)?;
+                strip(item, out)?;
             }
             out.push(']');
         }
@@ -266,8 +267,25 @@ fn strip(json: &RawValue, depth_left: usize, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// What is said of JSON that is nested too deeply.
-pub(super) fn too_deep() -> QueryError {
-    let message = format!("JSON of more than {DEPTH_MAX} arrays and objects inside of each other");
-    QueryError::refused("54001", message)
+/// Refuses JSON that is nested too deeply (`54001`).
+pub(super) fn check_depth(json: &str) -> Result<()> {
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => depth += 1,
+            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            let what = "arrays and objects inside of each other";
+            return Err(QueryError::refused(
+                "54001",
+                format!("JSON of more than {DEPTH_MAX} {what}"),
+            ));
+        }
+    }
+    Ok(())
 }

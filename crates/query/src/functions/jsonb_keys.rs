@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use onrush::Numeric;
 use serde_json::value::RawValue;
 
-use super::json_rows::{DEPTH_MAX, Members, not_json, read, too_deep};
+use super::json_rows::{Members, check_depth, not_json, read};
 use crate::error::QueryError;
 
 static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
@@ -86,19 +86,19 @@ const OBJECT: u8 = 7;
 
 /// What is neither an array nor an object is one element, in front of the arrays of one.
 fn push_whole(json: &str, key: &mut Vec<u8>) -> Result<(), QueryError> {
+    check_depth(json)?;
     let json: &RawValue = read(json)?;
     if json.get().starts_with(['[', '{']) {
-        return push(json, key, 1, DEPTH_MAX);
+        return push(json, key, 1);
     }
     key.push(ARRAY);
     push_count(1, key);
     key.push(0);
-    push(json, key, 0, DEPTH_MAX)
+    push(json, key, 0)
 }
 
 /// `mark` stands behind the number of elements of a whole array, and is 1.
-fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8, depth_left: usize) -> Result<(), QueryError> {
-    let inner = depth_left.checked_sub(1).ok_or_else(too_deep)?;
+fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8) -> Result<(), QueryError> {
     let written = json.get();
     match written.as_bytes().first() {
         Some(b'{') => {
@@ -107,7 +107,7 @@ fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8, depth_left: usize) -> Resu
             push_count(members.len(), key);
             for (name, member) in &members {
                 push_text(name, key);
-                push(member, key, 0, inner)?;
+                push(member, key, 0)?;
             }
         }
         Some(b'[') => {
@@ -116,7 +116,7 @@ fn push(json: &RawValue, key: &mut Vec<u8>, mark: u8, depth_left: usize) -> Resu
             push_count(items.len(), key);
             key.extend((mark > 0).then_some(mark));
             for item in items {
-                push(item, key, 0, inner)?;
+                push(item, key, 0)?;
             }
         }
         Some(b'"') => {
