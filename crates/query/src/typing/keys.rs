@@ -89,25 +89,19 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
             keyed_together(case.expr.as_deref_mut().into_iter().chain(wanted), schema);
             Expr::Case(case)
         }
-        Expr::InSubquery(InSubquery { mut expr, subquery, negated }) => {
-            let inner = subquery.subquery.schema();
-            if is_jsonb(&expr, schema) || column_type(inner.field(0)) == JSONB {
-                return Ok(Expr::InSubquery(in_jsonb(InSubquery { expr, subquery, negated })?));
+        Expr::InSubquery(given) => {
+            let inner = given.subquery.subquery.schema().field(0);
+            if is_jsonb(&given.expr, schema) || column_type(inner) == JSONB {
+                return Ok(Expr::InSubquery(in_keys(given, jsonb_key_of)?));
             }
-            let (own, others) = (expr.get_type(schema)?, inner.field(0).data_type());
+            let (own, others) = (given.expr.get_type(schema)?, inner.data_type());
             if !has_numeric(&own) && !has_numeric(others) {
-                return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
+                return Ok(Expr::InSubquery(given));
             }
             if !is_numeric(&own) && !own.is_integer() {
                 return Err(not_supported("IN (SELECT ...) of numeric and another type"));
             }
-            let column = Expr::Column(Column::from(inner.qualified_field(0)));
-            let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
-                .project([key_of(column).alias(inner.field(0).name())])?
-                .build()?;
-            *expr = key_of(std::mem::take(&mut *expr));
-            let subquery = Subquery { subquery: Arc::new(plan), ..subquery };
-            Expr::InSubquery(InSubquery { expr, subquery, negated })
+            Expr::InSubquery(in_keys(given, key_of)?)
         }
         Expr::ScalarFunction(mut call)
             if matches!(
@@ -189,15 +183,15 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
     })
 }
 
-/// `jsonb IN (SELECT ...)`, by keys.
-fn in_jsonb(given: InSubquery) -> Result<InSubquery> {
+/// `value IN (SELECT ...)`, by the keys of both.
+fn in_keys(given: InSubquery, key_of: fn(Expr) -> Expr) -> Result<InSubquery> {
     let InSubquery { mut expr, subquery, negated } = given;
     let inner = subquery.subquery.schema();
     let column = Expr::Column(Column::from(inner.qualified_field(0)));
     let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
-        .project([jsonb_key_of(column).alias(inner.field(0).name())])?
+        .project([key_of(column).alias(inner.field(0).name())])?
         .build()?;
-    *expr = jsonb_key_of(std::mem::take(&mut *expr));
+    *expr = key_of(std::mem::take(&mut *expr));
     let subquery = Subquery { subquery: Arc::new(plan), ..subquery };
     Ok(InSubquery { expr, subquery, negated })
 }
