@@ -118,10 +118,10 @@ impl onrush::Waiting for LooksAtDisk {
 fn every_kind_of_definition_is_known() {
     use onrush::expression::{Arithmetic, Expression};
     use onrush::{
-        ColumnDefinition, ColumnDomain, DataType, Database, DomainDefinition, EnumLabels, EnumType,
-        KeyStrategy, NewForeignKey, NewIndex, Options, ReferentialAction, RowExpression,
-        SequenceDefinition, SequenceOwner, TableDefinition, ViewColumnKind, ViewDefinition,
-        ViewRows, ViewSource,
+        ColumnDefinition, ColumnDomain, CompositeType, DataType, Database, DomainDefinition,
+        EnumLabels, EnumType, KeyStrategy, NewForeignKey, NewIndex, Options, ReferentialAction,
+        RowExpression, SequenceDefinition, SequenceOwner, TableDefinition, ViewColumnKind,
+        ViewDefinition, ViewRows, ViewSource,
     };
     use onrush_types::DOMAIN_VALUE;
     let disk = MemoryDisk::new();
@@ -195,6 +195,14 @@ fn every_kind_of_definition_is_known() {
     let people = people.column(ColumnDefinition::new("was", mood)).primary_key(["feels"]);
     let people = database.create_table(people.build().unwrap()).unwrap();
     database.session().unwrap().insert(&people, &["sad".into(), "happy".into()]).unwrap();
+    let place = TableDefinition::builder("place").column(number("house")).composite();
+    let place = database.create_table(place.build().unwrap()).unwrap();
+    let fields = vec![("house".into(), DataType::Int64)];
+    let place = DataType::Composite(CompositeType::new(place.id(), "place", fields));
+    let stands = TableDefinition::builder("stands").column(number("id").not_null());
+    let stands = stands.column(ColumnDefinition::new("at", place)).primary_key(["id"]);
+    let stands = database.create_table(stands.build().unwrap()).unwrap();
+    database.session().unwrap().insert(&stands, &[1i64.into(), "(7)".into()]).unwrap();
     let positive = Expression::column(DOMAIN_VALUE).greater_than(0i64);
     let domain = TableDefinition::builder("positive")
         .column(number(DOMAIN_VALUE).not_null())

@@ -13,17 +13,20 @@
 //! Columns of a relation may not be told (a function's with several): then every name may be one of them.
 
 use datafusion::sql::sqlparser::ast::{
-    NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    Expr, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, SetOperator, Spanned, Values, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
+use onrush::DataType;
+
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
+use crate::functions::type_name;
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use crate::resolved::ResolvedNames;
-use crate::syntax::{MergedColumns, TypedConstants, folded, name_of};
+use crate::syntax::{AllFields, MergedColumns, TypedConstants, folded, name_of, record_of};
 use crate::types::ColumnType;
 use clauses::Items;
 use expression::Place;
@@ -57,7 +60,12 @@ pub(crate) fn bind(
 ) -> Result<Bound> {
     let mut binder = Binder::new(engine, relations, declared);
     binder.query(query, None)?;
-    Ok(Bound { suspect: binder.suspect, merged: binder.merged, constants: binder.constants })
+    Ok(Bound {
+        suspect: binder.suspect,
+        merged: binder.merged,
+        constants: binder.constants,
+        all_fields: binder.all_fields,
+    })
 }
 
 /// What [`bind`] has found.
@@ -68,6 +76,8 @@ pub(crate) struct Bound {
     pub(crate) merged: MergedColumns,
     /// Constants that are to be written with the types that functions take.
     pub(crate) constants: TypedConstants,
+    /// Records whose fields are to be written in their place.
+    pub(crate) all_fields: AllFields,
 }
 
 /// What the names of a query mean; as [`bind`].
@@ -101,6 +111,8 @@ struct Binder<'b> {
     merged: MergedColumns,
     /// Constants that are to be written with the types that functions take.
     constants: TypedConstants,
+    /// Records whose fields are to be written in their place.
+    all_fields: AllFields,
     /// What names mean, where somebody wants to know.
     resolved: Option<ResolvedNames>,
 }
@@ -122,6 +134,7 @@ impl<'b> Binder<'b> {
             suspect: None,
             merged: MergedColumns::default(),
             constants: TypedConstants::default(),
+            all_fields: AllFields::default(),
             resolved: None,
         }
     }
@@ -306,11 +319,62 @@ impl Binder<'_> {
         }
     }
 
+    /// The fields of a record, which are to be written in its place.
+    fn fields_of(
+        &mut self,
+        record: &Expr,
+        place: Span,
+        scope: &Scope<'_>,
+    ) -> Result<Vec<(String, Type)>> {
+        if self.resolved.is_some() {
+            let message = "all fields of a record in a view are not supported".to_owned();
+            return Err(QueryError::NotSupported { message });
+        }
+        let own = self.expression(record, scope, Place::Items)?;
+        let mut named = record;
+        while let Expr::Nested(inner) = named {
+            named = inner;
+        }
+        let row = match (own, named) {
+            (Type::Untold, Expr::Identifier(name)) => scope.row(&folded(name)),
+            _ => None,
+        };
+        let fields: Vec<(String, Type)> = match (own, row) {
+            (_, Some(columns)) => {
+                columns.iter().map(|column| (column.name.clone(), column.data_type)).collect()
+            }
+            (Type::Known(ColumnType::Stored(DataType::Composite(of))), _) => {
+                let field = |(name, own): &(Box<str>, DataType)| {
+                    (name.to_string(), Type::Known(ColumnType::from(*own)))
+                };
+                of.fields().iter().map(field).collect()
+            }
+            (Type::Known(own), _) => {
+                let message = format!("type {} is not composite", type_name(own));
+                return Err(QueryError::refused("42809", message).at(place));
+            }
+            _ => {
+                let message = "all fields of a record that only the plan tells are not supported";
+                return Err(QueryError::NotSupported { message: message.to_owned() });
+            }
+        };
+        self.all_fields.add(place, fields.iter().map(|(name, _)| name.clone()).collect());
+        Ok(fields)
+    }
+
     /// The columns of an answer.
     fn items<'s>(&mut self, items: &'s [SelectItem], scope: &Scope<'_>) -> Result<Items<'s>> {
         let mut all = Items::default();
         for item in items {
             match item {
+                SelectItem::UnnamedExpr(expression)
+                    if let Some((record, place)) = record_of(expression) =>
+                {
+                    let fields = self.fields_of(record, place, scope)?;
+                    for (name, own) in fields {
+                        all.push(name, own, None, None);
+                    }
+                }
                 SelectItem::UnnamedExpr(expression) => {
                     let own = self.expression(expression, scope, Place::Items)?;
                     let name = name_of(expression).unwrap_or_else(|| "?column?".to_owned());

@@ -130,7 +130,8 @@ impl ColumnBuilder {
             | DataType::Text
             | DataType::Name
             | DataType::Json
-            | DataType::Jsonb => ColumnBuilder::Text(text()),
+            | DataType::Jsonb
+            | DataType::Composite(_) => ColumnBuilder::Text(text()),
             DataType::Bytes => ColumnBuilder::Bytes(BinaryBuilder::with_capacity(rows, rows * 16)),
             DataType::Numeric(_) => {
                 ColumnBuilder::Numeric(LargeBinaryBuilder::with_capacity(rows, rows * 12))

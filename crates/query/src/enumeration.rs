@@ -37,12 +37,13 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> Option<(EnumType, &'static str)> {
 pub(crate) fn read(of: EnumType, written: &str) -> Result<&'static str> {
     let label = of.code(written).and_then(|code| of.label(code));
     label.ok_or_else(|| {
-        let message = format!("invalid input value for enum {}: \"{written}\"", own_name(of));
+        let message =
+            format!("invalid input value for enum {}: \"{written}\"", own_name_of(of.name()));
         QueryError::refused("22P02", message)
     })
 }
 
 /// The name of a type without its schema.
-pub(crate) fn own_name(of: EnumType) -> &'static str {
-    of.name().rsplit_once('.').map_or(of.name(), |(_, own)| own)
+pub(crate) fn own_name_of(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, own)| own)
 }

@@ -91,7 +91,7 @@ pub use relation::{MadeRows, Relation, Relations};
 pub use resolved::{ResolvedNames, StarColumn};
 pub use rows::{Batch, Rows};
 pub use statement::{Client, SessionSettings, Statement};
-pub use syntax::is_collation_of_bytes;
+pub use syntax::{ALL_FIELDS, is_collation_of_bytes};
 pub use text::{name_of, read_text, write_text, write_text_of, written_plainly};
 pub use types::ColumnType;
 pub use typing::time_type;

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use datafusion::arrow::array::{RecordBatch, new_empty_array};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
 use datafusion::execution::TaskContext;
@@ -543,12 +544,23 @@ impl Running {
     }
 }
 
+/// A value of a row outside, with the notes on the column that it is of.
+fn noted(value: ScalarValue, reference: &Expr) -> Expr {
+    let notes = match reference {
+        Expr::OuterReferenceColumn(field, _) if !field.metadata().is_empty() => {
+            Some(FieldMetadata::from(field.as_ref()))
+        }
+        _ => None,
+    };
+    Expr::Literal(value, notes)
+}
+
 /// A subquery for one row outside.
 fn with_values(plan: LogicalPlan, outer: &[Expr], given: &[ScalarValue]) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| {
         rewrite(node, |expression| {
             Ok(match outer.iter().position(|reference| *reference == expression) {
-                Some(at) => Transformed::yes(Expr::Literal(given[at].clone(), None)),
+                Some(at) => Transformed::yes(noted(given[at].clone(), &outer[at])),
                 None => Transformed::no(expression),
             })
         })

@@ -15,11 +15,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::binder::{self, Bound};
 use crate::engine::QueryEngine;
-use crate::enumeration;
+use crate::enumeration::own_name_of;
 use crate::error::{QueryError, Result};
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use crate::types::ColumnType;
+pub use all_fields::ALL_FIELDS;
+pub(crate) use all_fields::{AllFields, record_of};
 pub(crate) use calls::{
     cast_by_call, is_aggregate as is_other_aggregate, is_other as is_other_function,
 };
@@ -32,6 +34,7 @@ pub(crate) use sets::array_of;
 pub(crate) use timestamps::range_of;
 use whole_rows::Sources;
 
+mod all_fields;
 mod arrays;
 mod calls;
 mod compared;
@@ -44,6 +47,7 @@ mod labels;
 mod merged;
 mod numbers;
 mod ordinality;
+mod populated;
 mod sets;
 mod things;
 mod timestamps;
@@ -93,9 +97,11 @@ pub(crate) fn prepare(
     variadic::expand(query)?;
     ordinality::number_rows(query);
     timestamps::place_parts(query);
-    let Bound { suspect, merged, constants } = binder::bind(engine, query, relations, declared)?;
+    let Bound { suspect, merged, constants, all_fields } =
+        binder::bind(engine, query, relations, declared)?;
     merged.write(query);
     constants.write(query);
+    all_fields.write(query);
     engine.check_clauses(query)?;
     let labels = labels(&query.body);
     labels::tell_numbered_apart(query);
@@ -155,6 +161,7 @@ pub(crate) fn name_of(expression: &Expr) -> Option<String> {
             _ => None,
         },
         Expr::Array(_) => word("array"),
+        Expr::Tuple(_) => word("row"),
         Expr::Extract { .. } => word("extract"),
         Expr::Position { .. } => word("position"),
         Expr::Substring { .. } => word("substring"),
@@ -193,7 +200,8 @@ fn type_name(data_type: &DataType) -> Option<String> {
         DataType::Custom(name, _) => {
             let own = name.0.last()?.as_ident().map(folded)?;
             match own.parse() {
-                Ok(onrush::DataType::Enum(of)) => enumeration::own_name(of).to_owned(),
+                Ok(onrush::DataType::Enum(of)) => own_name_of(of.name()).to_owned(),
+                Ok(onrush::DataType::Composite(of)) => own_name_of(of.name()).to_owned(),
                 _ => own,
             }
         }
@@ -249,6 +257,13 @@ impl VisitorMut for Writer<'_> {
             }
         }
         name_items(&mut select.projection);
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } =
+                item
+            {
+                whole_rows::as_call(value);
+            }
+        }
         sets::in_columns(&mut select.projection);
         self.in_sight.enter(select);
         self.sources.enter(select, self.relations);
@@ -275,6 +290,7 @@ impl VisitorMut for Writer<'_> {
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match expression {
+            Expr::Identifier(name) if let Some(row) = self.sources.row(name) => *expression = row,
             Expr::Subquery(query) if is_surely_empty(&query.body, self.relations) => {
                 *expression = Expr::value(Value::Null);
             }
@@ -320,6 +336,9 @@ impl VisitorMut for Writer<'_> {
             *expression = number;
             return ControlFlow::Continue(());
         }
+        if let Expr::Cast { expr, .. } = expression {
+            whole_rows::as_call(expr);
+        }
         match expression {
             Expr::Interval(interval) => {
                 if let Some(call) = timestamps::written_plainly(interval) {
@@ -332,7 +351,10 @@ impl VisitorMut for Writer<'_> {
                     *expression = negative;
                 }
             }
+            Expr::Array(array) => array.elem.iter_mut().for_each(whole_rows::as_call),
+            Expr::IsNull(value) | Expr::IsNotNull(value) => whole_rows::as_call(value),
             Expr::Function(call) => {
+                whole_rows::as_calls_in(call);
                 unqualify(&mut call.name);
                 timestamps::add_today(call);
                 if let Some(other) = arrays::rows_of(call).or_else(|| calls::other(call)) {
@@ -344,6 +366,7 @@ impl VisitorMut for Writer<'_> {
                 }
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
+                whole_rows::as_call(root);
                 if let Some(field) = arrays::field_of(root, access_chain) {
                     *expression = field;
                 }
@@ -373,6 +396,9 @@ impl VisitorMut for Writer<'_> {
                     calls::of_two(left, op, right).or_else(|| compared::rows(left, op, right))
                 {
                     *expression = other;
+                } else {
+                    whole_rows::as_call(left);
+                    whole_rows::as_call(right);
                 }
             }
             Expr::InList { expr, list, .. } => {

@@ -10,7 +10,7 @@ use onrush_types::text;
 use crate::array::{read_array, write_array};
 use crate::enumeration;
 use crate::error::QueryError;
-use crate::functions::{bytes_of, escaped, limited};
+use crate::functions::{bytes_of, escaped, limited, read_composite, styled_record};
 use crate::interval::parse_interval;
 use crate::interval_text;
 use crate::numeric::of_text;
@@ -36,6 +36,7 @@ pub fn read_text(data_type: DataType, written: &str) -> std::result::Result<Valu
         DataType::Name => Ok(Value::from(name_of(written))),
         DataType::Enum(of) => Ok(Value::from(enumeration::read(of, written)?)),
         DataType::Array(element) => Ok(Value::from(read_elements(*element, written)?)),
+        DataType::Composite(of) => Ok(Value::from(read_composite(of, written)?)),
         DataType::Oid => oid(written),
         DataType::Interval => Ok(Value::Interval(parse_interval(written)?)),
         DataType::Rounded(Clock::Interval(fields), digits) => {
@@ -141,23 +142,34 @@ pub fn write_text_of(
         (Value::Text(text), ColumnType::Array(element)) if is_styled(element) => {
             out.write_str(&styled_array(text, element)?).map_err(failed)
         }
+        (Value::Text(text), ColumnType::Stored(own @ DataType::Composite(of)))
+            if is_styled(own) =>
+        {
+            out.write_str(&styled_record(of, text)?).map_err(failed)
+        }
         _ => write_text(value, out).map_err(failed),
     }
 }
 
 /// Whether the style says how values of this type are written.
 pub(crate) fn is_styled(element: DataType) -> bool {
-    let is_of_type = matches!(
-        element,
-        DataType::Float32
-            | DataType::Float64
-            | DataType::Bytes
-            | DataType::Date
-            | DataType::Timestamp
-            | DataType::TimestampTz
-            | DataType::Interval
-    );
-    is_of_type && *current() != Style::default()
+    let is_of_type = |own: DataType| {
+        matches!(
+            own.unrounded(),
+            DataType::Float32
+                | DataType::Float64
+                | DataType::Bytes
+                | DataType::Date
+                | DataType::Timestamp
+                | DataType::TimestampTz
+                | DataType::Interval
+        )
+    };
+    let is_styled = match element {
+        DataType::Composite(of) => of.has(&is_of_type),
+        other => is_of_type(other),
+    };
+    is_styled && *current() != Style::default()
 }
 
 /// An array in the style of the session.
@@ -165,7 +177,9 @@ fn styled_array(array: &str, element: DataType) -> std::result::Result<String, Q
     let mut elements = read_array(array)?;
     for text in elements.iter_mut().flatten() {
         let value = by_default(|| read_text(element, text).map(Value::into_owned))?;
-        *text = written(&value).into();
+        let mut styled = String::new();
+        write_text_of(&value, element.into(), &mut styled)?;
+        *text = styled.into();
     }
     Ok(write_array(elements.iter().map(Option::as_deref)))
 }

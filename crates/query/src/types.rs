@@ -99,7 +99,8 @@ pub(crate) fn arrow_type(column_type: ColumnType) -> ArrowType {
         | DataType::Text
         | DataType::Name
         | DataType::Json
-        | DataType::Jsonb => ArrowType::Utf8,
+        | DataType::Jsonb
+        | DataType::Composite(_) => ArrowType::Utf8,
         DataType::Bytes => ArrowType::Binary,
         DataType::Numeric(_) => numeric::ANY,
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
@@ -125,6 +126,8 @@ pub(crate) fn field(name: &str, column_type: ColumnType, is_nullable: bool) -> F
     let note = match column_type {
         ColumnType::Stored(DataType::Enum(of)) => of.note(),
         ColumnType::Array(DataType::Enum(of)) => format!("{}{ARRAY}", of.note()),
+        ColumnType::Stored(DataType::Composite(of)) => of.note(),
+        ColumnType::Array(DataType::Composite(of)) => format!("{}{ARRAY}", of.note()),
         ColumnType::Array(
             element @ (DataType::Name | DataType::Json | DataType::Jsonb | DataType::Oid),
         ) => format!("{element}{ARRAY}"),

@@ -28,10 +28,10 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlType, ExactNumberInfo,
 };
-use onrush::{DataType, Value};
+use onrush::{CompositeType, DataType, Value};
 
 use crate::error::QueryError;
-use crate::functions::{ARRAY_CONTAINS, excluding, named, numeric_call};
+use crate::functions::{ARRAY_CONTAINS, RECORD_FIELD, excluding, named, numeric_call};
 use crate::numeric;
 use crate::text::read_text;
 use crate::types::{ColumnType, column_type, planned_field};
@@ -51,6 +51,7 @@ mod numerics;
 mod operands;
 mod outer;
 mod parameters;
+mod records;
 mod sources;
 mod times;
 mod vectors;
@@ -86,7 +87,9 @@ impl TypePlanner for Types {
             }
             SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
                 match element.to_string().parse() {
-                    Ok(of @ DataType::Enum(_)) => Some(ColumnType::Array(of)),
+                    Ok(of @ (DataType::Enum(_) | DataType::Composite(_))) => {
+                        Some(ColumnType::Array(of))
+                    }
                     _ => None,
                 }
             }
@@ -106,6 +109,7 @@ impl TypePlanner for Types {
                     "oid" | "xid" | "cid" => stored(DataType::Oid),
                     "name" | "cstring" => stored(DataType::Name),
                     "char" => Some(ColumnType::Char),
+                    "record" => stored(DataType::Composite(CompositeType::anonymous([]))),
                     "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
                     | "regrole" => stored(DataType::Text),
                     other => other.parse().ok().map(ColumnType::Stored),
@@ -376,6 +380,7 @@ fn rewrite(
         intervals::as_spans(sorts.map(|sort| &mut sort.expr), schema);
     }
     let expression = match expression {
+        Expr::ScalarFunction(call) if call.func.name() == RECORD_FIELD => records::field(call)?,
         Expr::ScalarFunction(call) => numerics::function(call, schema)?,
         Expr::AggregateFunction(call) => {
             Expr::AggregateFunction(numerics::aggregate(call, schema)?)
@@ -537,6 +542,9 @@ fn rewrite(
             })
         }
         Expr::Cast(cast) => Transformed::yes(casts::typed(cast, schema)?),
+        test @ (Expr::IsNull(_) | Expr::IsNotNull(_)) => {
+            Transformed::yes(records::null_test(test, schema)?)
+        }
         Expr::AggregateFunction(aggregate)
             if intervals::is_among(&aggregate.params.args, schema) =>
         {

@@ -12,7 +12,7 @@ use onrush::{
     TableChange, TableDefinition, Transaction,
 };
 
-use crate::enum_types;
+use crate::own_types;
 
 /// What a column is to be that is of a domain.
 pub(crate) fn of_column(domain: &Table, gives_default: bool) -> ColumnDomain {
@@ -33,7 +33,7 @@ pub(crate) fn settled(
     transaction: &mut Transaction<'_>,
     mut definition: TableDefinition,
 ) -> Result<TableDefinition> {
-    enum_types::hold(transaction, definition.columns())?;
+    own_types::hold(transaction, definition.columns())?;
     let mut rules = Vec::new();
     for at in 0..definition.columns().len() {
         let column = definition.columns()[at].clone();
@@ -66,7 +66,7 @@ pub(crate) fn settled_changes(
     for change in changes {
         let own = match change {
             TableChange::AddColumn(mut column) => {
-                enum_types::hold(transaction, [&column])?;
+                own_types::hold(transaction, [&column])?;
                 let domain = held(transaction, &column)?;
                 if let (Some(domain), true) = (&domain, gives_default(&column)) {
                     column.default = default_of(domain).clone();

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use onrush::{Database, EnumType, Error, Result, Table, Transaction};
+use onrush::{CompositeType, DataType, Database, EnumType, Error, Result, Table, Transaction};
 
 use crate::access::{self, Roles, is_reserved};
 use crate::comments::{self, Comment, ConstraintComment, Place};
-use crate::{enum_types, schemas};
+use crate::{own_types, schemas};
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
@@ -144,12 +144,23 @@ impl Seen {
 
     /// All enumerated types of users, by name.
     pub(crate) fn enum_types(&self) -> Vec<(Table, EnumType)> {
-        let tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
-        let of = |table: Table| enum_types::of_table(&table).map(|of| (table, of));
-        tables.filter_map(of).collect()
+        let of = |table: Table| match own_types::of_table(&table)? {
+            DataType::Enum(of) => Some((table, of)),
+            _ => None,
+        };
+        self.own_types().into_iter().filter_map(of).collect()
     }
 
-    /// All enumerated types and domains of users, by name.
+    /// All composite types of users, by name.
+    pub(crate) fn composite_types(&self) -> Vec<(Table, CompositeType)> {
+        let of = |table: Table| match own_types::of_table(&table)? {
+            DataType::Composite(of) => Some((table, of)),
+            _ => None,
+        };
+        self.own_types().into_iter().filter_map(of).collect()
+    }
+
+    /// All enumerated and composite types and domains of users, by name.
     pub(crate) fn own_types(&self) -> Vec<Table> {
         let tables = self.names().into_iter().filter_map(|name| self.table(&name).ok());
         tables.filter(|table| table.definition().is_type()).collect()

@@ -302,6 +302,7 @@ fn physical_type(data_type: DataType) -> PhysicalType {
         | DataType::MacAddress
         | DataType::Enum(_)
         | DataType::Array(_)
+        | DataType::Composite(_)
         | DataType::Interval
         | DataType::Numeric(_) => PhysicalType::BYTE_ARRAY,
     }
@@ -325,7 +326,7 @@ fn logical_type(data_type: DataType) -> Option<LogicalType> {
         | DataType::Name
         | DataType::Numeric(_) => LogicalType::String,
         DataType::Enum(_) => LogicalType::Enum,
-        DataType::Array(_) => LogicalType::String,
+        DataType::Array(_) | DataType::Composite(_) => LogicalType::String,
         // Parquet's own interval counts milliseconds without a sign.
         DataType::Interval
         | DataType::TimeTz

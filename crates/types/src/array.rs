@@ -19,10 +19,11 @@ pub struct MalformedArray;
 static ELEMENTS: LazyLock<RwLock<HashSet<&'static DataType>>> = LazyLock::new(RwLock::default);
 
 impl DataType {
-    /// The type of arrays whose elements are of this type. None for arrays, and for labels, which may get other names.
+    /// The type of arrays whose elements are of this type. None for arrays, and for types that
+    /// someone made, which may get other names.
     #[must_use]
     pub fn array(self) -> Option<DataType> {
-        if matches!(self, DataType::Array(_) | DataType::Enum(_)) {
+        if matches!(self, DataType::Array(_) | DataType::Enum(_) | DataType::Composite(_)) {
             return None;
         }
         let mut elements = ELEMENTS.write().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +82,7 @@ pub fn read_array(written: &str) -> Result<Elements<'_>, MalformedArray> {
 }
 
 /// What PostgreSQL passes over around elements, and writes in quotes.
-fn is_space(character: char) -> bool {
+pub(crate) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 

@@ -13,8 +13,8 @@ use crate::array;
 use crate::calendar::{self, DAY_MICROS};
 use crate::data_type::NAME_BYTES_MAX;
 use crate::{
-    ColumnName, DataType, EnumType, Interval, MacAddress, Network, Numeric, TimeTz, TypeError,
-    Value, json,
+    ColumnName, CompositeType, DataType, EnumType, Interval, MacAddress, Network, Numeric, TimeTz,
+    TypeError, Value, json,
 };
 
 /// Why a value does not fit; the caller adds table and column.
@@ -298,6 +298,9 @@ pub(crate) fn variable<'v>(
         (DataType::Array(element), _) => {
             array_text(*element, value).map(|text| Cow::Borrowed(text.as_bytes()))
         }
+        (DataType::Composite(of), _) => {
+            record_text(of, value).map(|text| Cow::Borrowed(text.as_bytes()))
+        }
         _ => text(data_type, value).map(|text| Cow::Borrowed(text.as_bytes())),
     }
 }
@@ -306,6 +309,12 @@ pub(crate) fn variable<'v>(
 fn array_text<'v>(element: DataType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
     array::check(element, text).map(|()| &**text).map_err(Fault::OutOfRange)
+}
+
+/// A record as a column keeps it.
+fn record_text<'v>(of: CompositeType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
+    let Value::Text(text) = value else { return Err(Fault::WrongType) };
+    of.check(text).map(|()| &**text).map_err(Fault::OutOfRange)
 }
 
 /// JSON as a column keeps it.
@@ -344,6 +353,7 @@ pub(crate) fn to_type(data_type: DataType, value: &Value<'_>) -> Result<Value<'s
         DataType::Array(element) => {
             Value::Text(Cow::Owned(array_text(*element, value)?.to_owned()))
         }
+        DataType::Composite(of) => Value::Text(Cow::Owned(record_text(of, value)?.to_owned())),
         DataType::Bytes => Value::Bytes(Cow::Owned(variable(data_type, value)?.into_owned())),
         DataType::Uuid => Value::Uuid(uuid::Uuid::from_bytes(*uuid(value)?)),
         DataType::Date => Value::Date(date(value)?),

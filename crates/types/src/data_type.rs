@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::TypeError;
+use crate::composite::CompositeType;
 use crate::enumeration::EnumType;
 use crate::interval::INTERVAL_BYTES;
 use crate::mac_address::MAC_ADDRESS_BYTES;
@@ -79,6 +80,8 @@ pub enum DataType {
     Rounded(Clock, Option<u8>),
     /// Labels in an order of their own. A value is the label as a text.
     Enum(EnumType),
+    /// Records with the fields of the type. A value is the text that PostgreSQL writes, `(1,,"a b")`.
+    Composite(CompositeType),
     /// Arrays of values of this type, of one dimension: made by [`array`](DataType::array). A value is the text that
     /// PostgreSQL writes, `{1,NULL,"a b"}`.
     Array(&'static DataType),
@@ -132,6 +135,7 @@ impl DataType {
             | DataType::Json
             | DataType::Jsonb
             | DataType::Array(_)
+            | DataType::Composite(_)
             | DataType::Numeric(_) => None,
         }
     }
@@ -160,7 +164,11 @@ impl DataType {
     pub const fn is_ordered(self) -> bool {
         !matches!(
             self.unrounded(),
-            DataType::Json | DataType::Jsonb | DataType::Interval | DataType::Array(_)
+            DataType::Json
+                | DataType::Jsonb
+                | DataType::Interval
+                | DataType::Array(_)
+                | DataType::Composite(_)
         )
     }
 
@@ -248,6 +256,7 @@ impl fmt::Display for DataType {
             DataType::Name => "name",
             DataType::Oid => "oid",
             DataType::Enum(of) => of.name(),
+            DataType::Composite(of) => of.name(),
             DataType::Array(element) => return write!(formatter, "{element}[]"),
             DataType::Rounded(clock, digits) => return rounding::write(*clock, *digits, formatter),
             DataType::Numeric(None) => "numeric",
@@ -317,7 +326,10 @@ fn plain_type(name: &str) -> Option<DataType> {
         "cidr" => DataType::Cidr,
         "macaddr" => DataType::MacAddress,
         "numeric" | "decimal" => DataType::Numeric(None),
-        other => return EnumType::noted(other).map(DataType::Enum),
+        other => {
+            let composite = || CompositeType::noted(other).map(DataType::Composite);
+            return EnumType::noted(other).map(DataType::Enum).or_else(composite);
+        }
     })
 }
 

@@ -20,6 +20,7 @@
 
 pub mod array;
 pub mod calendar;
+mod composite;
 mod convert;
 pub mod data_type;
 mod enumeration;
@@ -39,6 +40,9 @@ pub mod text;
 mod time_tz;
 pub mod value;
 
+pub use composite::{
+    CompositeField, CompositeType, FIELDS_MAX, MalformedRecord, read_record, write_record,
+};
 pub use convert::has_more_characters;
 pub use data_type::DataType;
 pub use enumeration::{EnumLabels, EnumType, LABELS_MAX, LabelFault, NewLabel};

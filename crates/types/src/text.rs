@@ -38,6 +38,7 @@ pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
         DataType::Array(element) => {
             array::check(*element, text).map(|()| Value::Text(Cow::Borrowed(text)))
         }
+        DataType::Composite(of) => of.check(text).map(|()| Value::Text(Cow::Borrowed(text))),
         DataType::Json => json::check(text).map(|()| Value::Text(Cow::Borrowed(text))),
         _ => parse_plain(data_type, text.trim()),
     };
@@ -140,6 +141,7 @@ fn parse_plain(data_type: DataType, text: &str) -> Result<Value<'static>, Box<st
         | DataType::Name
         | DataType::Enum(_)
         | DataType::Array(_)
+        | DataType::Composite(_)
         | DataType::Json => Ok(Value::Text(Cow::Owned(text.to_owned()))),
     }
 }

@@ -1,7 +1,7 @@
 //! Table definitions as the catalogue keeps them.
 
 use onrush_types::expression::TypedExpression;
-use onrush_types::{Clock, DataType, EnumType, IntervalFields, KeyStrategy};
+use onrush_types::{Clock, CompositeType, DataType, EnumType, IntervalFields, KeyStrategy};
 
 use super::field::Rule;
 use super::indexes::{self, EntriesOf, Index};
@@ -11,6 +11,10 @@ use super::{domains, labels, links, views};
 const NAME_BYTES_MAX: usize = 128;
 const COLUMNS_MAX: u16 = 1024;
 const CHECK_BYTES_MAX: usize = 8000;
+/// Most fields of a composite type.
+const FIELDS_MAX: usize = 1024;
+/// How deep composite types are inside of each other, at most.
+const COMPOSITE_DEPTH_MAX: u32 = 16;
 
 /// A table as declared.
 #[derive(Clone, PartialEq, Debug)]
@@ -96,7 +100,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=15).contains(&format) {
+    if !(1..=16).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -125,7 +129,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=15, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=16, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -176,7 +180,10 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         _ => None,
     };
     if format >= 15 {
-        domains::read(&mut input, &columns, live)?;
+        domains::read(&mut input, format, &columns, live)?;
+    }
+    if format >= 16 && !read_flag(&mut input)? {
+        return Err("a table that is no composite type is of a format with them");
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {
@@ -408,16 +415,36 @@ fn is_timestamp(data_type: DataType) -> bool {
 }
 
 pub(super) fn read_type(input: &mut Input<'_>) -> Read<DataType> {
+    read_nested_type(input, 0)
+}
+
+fn read_nested_type(input: &mut Input<'_>, depth: u32) -> Read<DataType> {
     match input.u8().ok_or(SHORT)? {
         27 => {
             let tag = input.u8().ok_or(SHORT)?;
             read_element(tag, input)?.array().ok_or("an array is of elements that it cannot have")
         }
+        32 if depth == COMPOSITE_DEPTH_MAX => {
+            Err("composite types are too deep inside of each other")
+        }
+        32 => {
+            let (id, name) = (input.u32().ok_or(SHORT)?, read_name(input)?);
+            let count = usize::from(input.u16().ok_or(SHORT)?);
+            if count > FIELDS_MAX {
+                return Err("a composite type has too many fields");
+            }
+            let mut fields = Vec::new();
+            for _ in 0..count {
+                let name = read_name(input)?;
+                fields.push((name.into(), read_nested_type(input, depth + 1)?));
+            }
+            Ok(DataType::Composite(CompositeType::new(id, &name, fields)))
+        }
         tag => read_element(tag, input),
     }
 }
 
-/// A type that is no array, behind its tag.
+/// A type that is neither an array nor composite, behind its tag.
 fn read_element(tag: u8, input: &mut Input<'_>) -> Read<DataType> {
     let length = |input: &mut Input<'_>| match input.u16() {
         Some(length @ 1..=8000) => Ok(length),

@@ -6,6 +6,7 @@ use super::input::Input;
 /// Reads the last part of a definition with domains, whose columns have the numbers that `live` tells.
 pub(super) fn read(
     input: &mut Input<'_>,
+    format: u8,
     columns: &[Column],
     live: impl Fn(u16) -> bool,
 ) -> Read<()> {
@@ -45,7 +46,7 @@ pub(super) fn read(
             read_form(input)?;
         }
     }
-    match is_domain || !of_domains.is_empty() {
+    match is_domain || !of_domains.is_empty() || format > 15 {
         true => Ok(()),
         false => Err("a definition without domains is of a format with them"),
     }

@@ -65,9 +65,11 @@ impl Rule {
             DataType::Decimal { precision, .. } => Rule::Decimal(precision),
             DataType::Char(length) => Rule::Char(usize::from(length)),
             DataType::Varchar(length) => Rule::Characters(length as usize),
-            DataType::Text | DataType::Json | DataType::Jsonb | DataType::Array(_) => {
-                Rule::Text(usize::MAX)
-            }
+            DataType::Text
+            | DataType::Json
+            | DataType::Jsonb
+            | DataType::Array(_)
+            | DataType::Composite(_) => Rule::Text(usize::MAX),
             DataType::Bytes => Rule::Bytes,
             DataType::Uuid | DataType::Interval => Rule::Any(16),
             DataType::Rounded(clock, _) => Rule::of(clock.data_type()),

@@ -217,6 +217,12 @@ impl<'o> Scope<'o> {
         Ok(found)
     }
 
+    /// The columns of the relation of this name, nearest first; none where they are not told.
+    pub(super) fn row(&self, name: &str) -> Option<&[Column]> {
+        let mut sources = self.around().flat_map(|scope| &scope.space.sources);
+        sources.find(|source| source.name == name)?.columns.as_deref()
+    }
+
     /// As [`column`](Self::column), grouped by or not, and in how many scopes outside of this one it is.
     pub(super) fn find(&self, name: &Ident) -> Result<(usize, Found<'_>)> {
         let wanted = folded(name);

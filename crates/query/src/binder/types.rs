@@ -159,6 +159,7 @@ fn kind(own: ColumnType) -> u8 {
             DataType::MacAddress => 10,
             DataType::Enum(_) => 8,
             DataType::Array(_) => 7,
+            DataType::Composite(_) => 11,
             _ => 6,
         },
         ColumnType::Char => 1,

@@ -138,7 +138,7 @@ pub(super) fn read<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T> {
 }
 
 /// A string of JSON as a text, which has no zero character.
-fn text_of(written: &str) -> Result<String> {
+pub(super) fn text_of(written: &str) -> Result<String> {
     let text: String = read(written)?;
     match text.contains('\0') {
         true => Err(QueryError::refused("22P05", "unsupported Unicode escape sequence")),

@@ -4,9 +4,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
-use onrush::{DataType, Value};
+use onrush::{CompositeType, DataType, Value};
 use onrush_types::text::parse;
 
+use super::type_name;
 use super::typed::{Given, TypedFunction};
 use crate::array::read_array;
 use crate::error::{QueryError, Result};
@@ -41,6 +42,7 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
     let jsonb = |name, call| TypedFunction::new(name, |_| DataType::Jsonb.into(), call);
     let functions = [
         json("to_json", |given| one(given).map(Value::from)).strict(),
+        json("row_to_json", row).strict(),
         json("array_to_json", |given| one(given).map(Value::from)).strict(),
         jsonb("to_jsonb", |given| in_one_form(&one(given)?)).strict(),
         json("json_build_object", |given| object(given, &BUILT).map(Value::from)),
@@ -73,6 +75,18 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         ),
     ];
     functions.into_iter().map(TypedFunction::into_udf).collect()
+}
+
+/// A record as JSON; nothing else is one.
+fn row(given: &Given<'_>) -> Result<Value<'static>> {
+    match given.types {
+        [ColumnType::Stored(DataType::Composite(_)), ..] => one(given).map(Value::from),
+        given => {
+            let types: Vec<String> = given.iter().map(|own| type_name(*own)).collect();
+            let message = format!("function row_to_json({}) does not exist", types.join(", "));
+            Err(QueryError::UnknownFunction { message })
+        }
+    }
 }
 
 /// How the parts of an object are written.
@@ -118,7 +132,8 @@ fn object(given: &Given<'_>, form: &Form) -> Result<String> {
         }
         let is_scalar = !matches!(
             types[0],
-            ColumnType::Array(_) | ColumnType::Stored(DataType::Json | DataType::Jsonb)
+            ColumnType::Array(_)
+                | ColumnType::Stored(DataType::Json | DataType::Jsonb | DataType::Composite(_))
         );
         if !is_scalar {
             let message = "key value must be scalar, not array, composite, or json";
@@ -172,6 +187,9 @@ fn write_json(value: &Value<'_>, column: ColumnType, out: &mut String) -> Result
         ) => out.push_str(&written(value)),
         (Value::Text(json), ColumnType::Stored(DataType::Json | DataType::Jsonb)) => {
             out.push_str(json);
+        }
+        (Value::Text(record), ColumnType::Stored(DataType::Composite(of))) => {
+            write_record_json(record, of, out)?;
         }
         (Value::Text(elements), ColumnType::Array(element)) => {
             out.push('[');
@@ -233,4 +251,27 @@ pub(super) fn quoted(text: &str, out: &mut String) {
         }
     }
     out.push('"');
+}
+
+/// A record as an object of its fields.
+fn write_record_json(record: &str, of: CompositeType, out: &mut String) -> Result<()> {
+    let none = |_| QueryError::Internal { message: "a record is none of its type".to_owned() };
+    let fields = of.read(record).map_err(none)?;
+    out.push('{');
+    for (number, ((name, data_type), field)) in of.fields().iter().zip(&fields).enumerate() {
+        if number > 0 {
+            out.push(',');
+        }
+        quoted(name, out);
+        out.push(':');
+        let value = match field {
+            Some(written) => {
+                by_default(|| crate::text::read_text(*data_type, written).map(Value::into_owned))?
+            }
+            None => Value::Null,
+        };
+        write_json(&value, (*data_type).into(), out)?;
+    }
+    out.push('}');
+    Ok(())
 }

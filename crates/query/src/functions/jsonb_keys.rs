@@ -85,7 +85,7 @@ const ARRAY: u8 = 6;
 const OBJECT: u8 = 7;
 
 /// What is neither an array nor an object is one element, in front of the arrays of one.
-fn push_whole(json: &str, key: &mut Vec<u8>) -> Result<(), QueryError> {
+pub(super) fn push_whole(json: &str, key: &mut Vec<u8>) -> Result<(), QueryError> {
     check_depth(json)?;
     let json: &RawValue = read(json)?;
     if json.get().starts_with(['[', '{']) {

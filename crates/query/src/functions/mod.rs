@@ -26,6 +26,7 @@ mod json_changes;
 mod json_objects;
 mod json_parts;
 mod json_paths;
+mod json_records;
 mod json_rows;
 mod json_values;
 mod jsonb_keys;
@@ -43,6 +44,8 @@ mod patterns;
 mod quoting;
 mod real_deviations;
 mod real_sums;
+mod record_keys;
+mod records;
 mod session;
 mod single;
 mod system;
@@ -103,6 +106,7 @@ pub(crate) use json_parts::{
     JSONB_ITEMS_TEXT, json_type_name,
 };
 pub(crate) use json_paths::{JSON_PATH_FINDS, JSON_PATH_HOLDS, JSON_PATH_ITEMS};
+pub(crate) use json_records::{JSON_RECORDS, makes_record};
 pub(crate) use json_rows::{
     JSON_COLUMN, JSON_MEMBERS, JSON_MEMBERS_TEXT, JSON_NAMES, JSONB_MEMBERS, JSONB_MEMBERS_TEXT,
     JSONB_NAMES,
@@ -126,6 +130,11 @@ pub(crate) use patterns::{
 };
 pub(crate) use real_deviations::real_deviation;
 pub(crate) use real_sums::real_sum;
+pub(crate) use record_keys::record_key_of;
+pub(crate) use records::{
+    RECORD_FIELD, RECORD_FIELD_AS_IS, RECORD_IS_NOT_NULL, RECORD_IS_NULL, RECORD_OF, RECORD_TEXT,
+    ROW, read_composite, styled_record,
+};
 pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};
 pub use system::SystemFunction;
@@ -152,6 +161,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(array_sets::all());
     all.extend(json::all());
     all.extend(json_changes::all());
+    all.extend(json_records::all());
     all.extend(json_rows::all());
     all.extend(ties::all());
     all.extend(json_objects::all());
@@ -171,6 +181,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(numbers::all());
     all.extend(patterns::all());
     all.extend(quoting::all());
+    all.extend(records::all());
     all.extend(system_casts::all());
     all.extend(types::all());
     all.push(octet_length());

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::{Label, call, call_of, labels, sets};
+use super::{Label, call, call_of, folded, labels, sets};
+use crate::functions::RECORD_FIELD;
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 
@@ -254,9 +255,17 @@ fn subscripts(given: &[Expr]) -> Option<Expr> {
     Some(call_of("subscripts", [array.clone(), dimension.clone()]))
 }
 
-/// `(value).field`.
+/// `(record).name`, and what follows it.
 pub(super) fn field_of(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
-    let [AccessExpr::Dot(Expr::Identifier(Ident { value: name, .. }))] = chain else { return None };
-    let name = Expr::value(Value::SingleQuotedString(name.to_lowercase()));
-    Some(call_of("get_field", [root.clone(), name]))
+    let (first, rest) = chain.split_first()?;
+    let AccessExpr::Dot(Expr::Identifier(name)) = first else { return None };
+    let name = Expr::value(Value::SingleQuotedString(folded(name)));
+    let field = call_of(RECORD_FIELD, [root.clone(), name]);
+    match rest {
+        [] => Some(field),
+        _ => field_of(&field, rest).or_else(|| {
+            let (root, access_chain) = (Box::new(field), rest.to_vec());
+            Some(Expr::CompoundFieldAccess { root, access_chain })
+        }),
+    }
 }

@@ -4,14 +4,16 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
-    TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
+    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, VisitMut,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::folded;
 use super::json_rows::{self, JsonRows};
+use super::populated::{self, Populated};
 
 /// Numbers the rows of all calls in FROM that are to be numbered.
 pub(super) fn number_rows(query: &mut Query) {
@@ -89,6 +91,13 @@ fn number(relation: &mut TableFactor, has_others_before: bool) {
         }
         return;
     }
+    if let Some(populated) = populated::of_call(&folded(&function), &given) {
+        let alias = alias.take();
+        if let Some(made) = of_records(populated, function, alias, is_numbered, has_others_before) {
+            *relation = made;
+        }
+        return;
+    }
     let column = match folded(&function).as_str() {
         other @ "jsonb_path_query" => other.to_owned(),
         _ => "value".to_owned(),
@@ -139,11 +148,37 @@ fn of_arrays(
     let items: Vec<String> = places.iter().zip(&rows.columns).map(item).collect();
     let number = if is_numbered { ", row_number() OVER () AS ordinality" } else { "" };
     let text = format!("SELECT {}{number} FROM rows", items.join(", "));
-    let given = rows.arrays.into_iter();
+    let called = (function, alias);
+    of_elements(&text, rows.arrays, places, called, has_others_before)
+}
+
+/// The fields of records.
+fn of_records(
+    populated: Populated,
+    function: Ident,
+    alias: Option<TableAlias>,
+    is_numbered: bool,
+    has_others_before: bool,
+) -> Option<TableFactor> {
+    let number = if is_numbered { ", row_number() OVER () AS ordinality" } else { "" };
+    let text = format!("SELECT {}{number} FROM rows", populated.items);
+    let (arrays, places) = (vec![populated.array], vec![Ident::new("r")]);
+    of_elements(&text, arrays, places, (function, alias), has_others_before)
+}
+
+/// A query of the elements of arrays beside each other, which have these names there.
+fn of_elements(
+    text: &str,
+    arrays: Vec<Expr>,
+    places: Vec<Ident>,
+    (function, alias): (Ident, Option<TableAlias>),
+    has_others_before: bool,
+) -> Option<TableFactor> {
+    let given = arrays.into_iter();
     let given = given.map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array))).collect();
     let unnest =
         call(vec![Ident::new("unnest")].into(), given, Some(plain("rows".into(), places)), false);
-    let subquery = Box::new(query_of(&text, unnest)?);
+    let subquery = Box::new(query_of(text, unnest)?);
     let (name, renamed) = match alias {
         Some(alias) => (alias.name, alias.columns),
         None => (function, Vec::new()),

@@ -1,4 +1,4 @@
-//! Rows as values: `row_to_json(t)`, `json_agg(t)`, where `t` is a table.
+//! Rows as values: `(a, b)`; `row_to_json(t)`, `json_agg(t)`, where `t` is a table.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::labels::label;
 use super::{Label, call_of, folded};
-use crate::functions::{JSON_ROW, JSONB_ROW};
+use crate::functions::{JSON_ROW, JSONB_ROW, RECORD_OF, ROW};
 use crate::relation::{Relation, Relations};
 
 /// What a relation is called, and its columns.
@@ -117,6 +117,20 @@ impl Sources {
         }
     }
 
+    /// The row of a relation that a name stands for, as a record; none where the name is that of a column.
+    pub(super) fn row(&self, name: &Ident) -> Option<Expr> {
+        let wanted = folded(name);
+        for sources in self.around.iter().rev() {
+            if sources.iter().any(|(_, columns)| columns.contains(&wanted)) {
+                return None;
+            }
+            if let Some((_, columns)) = sources.iter().find(|(own, _)| *own == wanted) {
+                return Some(call_of(RECORD_OF, named_columns(name, columns)));
+            }
+        }
+        None
+    }
+
     /// Writes out the row where one is what a function of JSON is given.
     pub(super) fn write_out(&self, call: &mut Function) {
         let row = match call.name.to_string().to_lowercase().as_str() {
@@ -142,12 +156,39 @@ impl Sources {
             return;
         }
         let Some((_, columns)) = sources.iter().find(|(name, _)| *name == wanted) else { return };
-        let pairs = columns.iter().flat_map(|column| {
-            let key = Expr::value(Value::SingleQuotedString(column.clone()));
-            let parts = vec![name.clone(), Ident::with_quote('"', column)];
-            [key, Expr::CompoundIdentifier(parts)]
-        });
-        *given = call_of(row, pairs);
+        let row = call_of(row, named_columns(name, columns));
+        *given = row;
+    }
+}
+
+/// The columns of a relation, each behind its name.
+fn named_columns<'c>(
+    relation: &'c Ident,
+    columns: &'c [String],
+) -> impl Iterator<Item = Expr> + use<'c> {
+    columns.iter().flat_map(|column| {
+        let key = Expr::value(Value::SingleQuotedString(column.clone()));
+        let parts = vec![relation.clone(), Ident::with_quote('"', column)];
+        [key, Expr::CompoundIdentifier(parts)]
+    })
+}
+
+/// `(a, b)` as the call of a function, where it stands for a record.
+pub(super) fn as_call(value: &mut Expr) {
+    match value {
+        Expr::Nested(inner) if matches!(**inner, Expr::Tuple(_)) => as_call(inner),
+        Expr::Tuple(fields) => *value = call_of(ROW, std::mem::take(fields)),
+        _ => {}
+    }
+}
+
+/// The same of what a function is given.
+pub(super) fn as_calls_in(call: &mut Function) {
+    let FunctionArguments::List(list) = &mut call.args else { return };
+    for given in &mut list.args {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(given)) = given {
+            as_call(given);
+        }
     }
 }
 

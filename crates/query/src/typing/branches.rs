@@ -86,7 +86,12 @@ fn common(branches: &[&mut Expr], schema: &DFSchema) -> Option<ColumnType> {
     let is_told = match first {
         ColumnType::Stored(data_type) => matches!(
             data_type,
-            DataType::Json | DataType::Jsonb | DataType::Name | DataType::Oid | DataType::Enum(_)
+            DataType::Json
+                | DataType::Jsonb
+                | DataType::Name
+                | DataType::Oid
+                | DataType::Enum(_)
+                | DataType::Composite(_)
         ),
         ColumnType::Char | ColumnType::Array(_) | ColumnType::Vector(_) => false,
     };

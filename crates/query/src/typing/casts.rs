@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use onrush::{DataType, EnumType};
 
 use super::vectors::is_vector;
-use super::{call, intervals, networks, numerics, read};
+use super::{call, intervals, networks, numerics, read, records};
 use crate::enumeration::ENUM_BYTES;
 use crate::error::QueryError;
 use crate::functions::{
@@ -36,6 +36,10 @@ pub(crate) fn typed(cast: Cast, schema: &DFSchema) -> Result<Expr> {
     if let ColumnType::Stored(DataType::Enum(of)) = column_type(&cast.field) {
         return enum_cast(cast, &from, of, schema);
     }
+    if let ColumnType::Stored(DataType::Composite(of)) = column_type(&cast.field) {
+        return records::cast_to(cast, &from, of, schema);
+    }
+    let cast = records::cast_from(cast, schema)?;
     if let Some(cast) = numerics::cast_to_number(&cast, &from)? {
         return Ok(cast);
     }

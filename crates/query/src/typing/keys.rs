@@ -14,15 +14,22 @@ use datafusion::logical_expr::{
 };
 use onrush::DataType;
 
+use super::records::{check_alike, composite};
 use super::{field_of, numerics};
 use crate::error::QueryError;
 use crate::functions::{
     ARRAY_CONTAINS, ARRAYS_OVERLAP, NUMERIC_KEY, has_numeric, is_cast_to_any, jsonb_key_of, key_of,
+    record_key_of,
 };
 use crate::numeric::{self, is_numeric};
 use crate::types::{ColumnType, column_type, field};
 
 const JSONB: ColumnType = ColumnType::Stored(DataType::Jsonb);
+
+/// Whether a type whose values are texts here has another order than texts.
+fn is_keyed(own: ColumnType) -> bool {
+    own == JSONB || matches!(own, ColumnType::Stored(DataType::Composite(_)))
+}
 
 fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
     field_of(value, schema).is_some_and(|own| column_type(&own) == JSONB)
@@ -30,21 +37,37 @@ fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
 
 /// Whether values of an expression may be equal and not the same.
 fn needs_key(value: &Expr, schema: &DFSchema) -> bool {
-    is_jsonb(value, schema) || value.get_type(schema).is_ok_and(|own| has_numeric(&own))
+    is_jsonb(value, schema)
+        || composite(value, schema).is_some()
+        || value.get_type(schema).is_ok_and(|own| has_numeric(&own))
 }
 
 /// The key of a value, where its type needs one.
 fn keyed(value: &mut Expr, schema: &DFSchema) {
     if is_jsonb(value, schema) {
         *value = jsonb_key_of(std::mem::take(value));
+    } else if let Some(of) = composite(value, schema) {
+        *value = record_key_of(std::mem::take(value), of);
     } else if needs_key(value, schema) {
         *value = key_of(std::mem::take(value));
     }
 }
 
-/// The keys of values that are compared with each other: beside jsonb all are jsonb.
-fn keyed_together<'e>(values: impl IntoIterator<Item = &'e mut Expr>, schema: &DFSchema) {
+/// The keys of values that are compared with each other: beside jsonb all are jsonb, and beside a record all are
+/// records.
+fn keyed_together<'e>(
+    values: impl IntoIterator<Item = &'e mut Expr>,
+    schema: &DFSchema,
+) -> Result<()> {
     let mut values: Vec<&mut Expr> = values.into_iter().collect();
+    if let Some(of) = values.iter().find_map(|value| composite(value, schema)) {
+        for value in &mut values {
+            let own = composite(value, schema).unwrap_or(of);
+            check_alike(of, own)?;
+            **value = record_key_of(std::mem::take(*value), own);
+        }
+        return Ok(());
+    }
     let has_jsonb = values.iter().any(|value| is_jsonb(value, schema));
     for value in &mut values {
         match has_jsonb {
@@ -52,6 +75,7 @@ fn keyed_together<'e>(values: impl IntoIterator<Item = &'e mut Expr>, schema: &D
             false => keyed(value, schema),
         }
     }
+    Ok(())
 }
 
 /// An expression that compares, by keys.
@@ -72,25 +96,31 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
     }
     Ok(match expression {
         Expr::BinaryExpr(mut binary) if binary.op.supports_propagation() => {
-            keyed_together([&mut *binary.left, &mut *binary.right], schema);
+            keyed_together([&mut *binary.left, &mut *binary.right], schema)?;
             Expr::BinaryExpr(binary)
         }
         Expr::InList(mut list) => {
-            keyed_together(list.list.iter_mut().chain([&mut *list.expr]), schema);
+            keyed_together(list.list.iter_mut().chain([&mut *list.expr]), schema)?;
             Expr::InList(list)
         }
         Expr::Between(mut between) => {
             let parts = [&mut *between.expr, &mut *between.low, &mut *between.high];
-            keyed_together(parts, schema);
+            keyed_together(parts, schema)?;
             Expr::Between(between)
         }
         Expr::Case(mut case) if case.expr.is_some() => {
             let wanted = case.when_then_expr.iter_mut().map(|(wanted, _)| &mut **wanted);
-            keyed_together(case.expr.as_deref_mut().into_iter().chain(wanted), schema);
+            keyed_together(case.expr.as_deref_mut().into_iter().chain(wanted), schema)?;
             Expr::Case(case)
         }
         Expr::InSubquery(given) => {
             let inner = given.subquery.subquery.schema().field(0);
+            if let Some(of) = composite(&given.expr, schema) {
+                if let ColumnType::Stored(DataType::Composite(own)) = column_type(inner) {
+                    check_alike(of, own)?;
+                }
+                return Ok(Expr::InSubquery(in_keys(given, |value| record_key_of(value, of))?));
+            }
             if is_jsonb(&given.expr, schema) || column_type(inner) == JSONB {
                 return Ok(Expr::InSubquery(in_keys(given, jsonb_key_of)?));
             }
@@ -129,7 +159,7 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
                     let other = jsonb_key_of(std::mem::take(other));
                     let is_it = jsonb_key_of(value.clone()).eq(other);
                     let null = Expr::Literal(ScalarValue::Utf8(None), None);
-                    as_jsonb(when(is_it, null).otherwise(value)?)
+                    noted(when(is_it, null).otherwise(value)?, JSONB)
                 }
                 [value, other] if value.get_type(schema).is_ok_and(|own| has_numeric(&own)) => {
                     let value = std::mem::take(value);
@@ -184,7 +214,7 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// `value IN (SELECT ...)`, by the keys of both.
-fn in_keys(given: InSubquery, key_of: fn(Expr) -> Expr) -> Result<InSubquery> {
+fn in_keys(given: InSubquery, key_of: impl Fn(Expr) -> Expr) -> Result<InSubquery> {
     let InSubquery { mut expr, subquery, negated } = given;
     let inner = subquery.subquery.schema();
     let column = Expr::Column(Column::from(inner.qualified_field(0)));
@@ -196,9 +226,9 @@ fn in_keys(given: InSubquery, key_of: fn(Expr) -> Expr) -> Result<InSubquery> {
     Ok(InSubquery { expr, subquery, negated })
 }
 
-/// The same value, noted as jsonb.
-fn as_jsonb(value: Expr) -> Expr {
-    let noted = Arc::new(field("", JSONB, true));
+/// The same value, noted as one of a type.
+fn noted(value: Expr, own: ColumnType) -> Expr {
+    let noted = Arc::new(field("", own, true));
     Expr::Cast(Cast::new_from_field(Box::new(value), noted))
 }
 
@@ -249,6 +279,13 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::Join(mut join) => {
             let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
             for (one, other) in &mut join.on {
+                if let (Some(own), Some(others)) = (composite(one, &left), composite(other, &right))
+                {
+                    check_alike(own, others)?;
+                    *one = record_key_of(std::mem::take(one), own);
+                    *other = record_key_of(std::mem::take(other), others);
+                    continue;
+                }
                 if is_jsonb(one, &left) || is_jsonb(other, &right) {
                     *one = jsonb_key_of(std::mem::take(one));
                     *other = jsonb_key_of(std::mem::take(other));
@@ -285,7 +322,7 @@ pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
                 .schema()
                 .fields()
                 .iter()
-                .any(|field| has_numeric(field.data_type()) || column_type(field) == JSONB) =>
+                .any(|field| has_numeric(field.data_type()) || is_keyed(column_type(field))) =>
         {
             let columns = input.schema().iter().map(|field| Expr::Column(Column::from(field)));
             let groups = columns.collect();
@@ -385,7 +422,10 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
                 let first = Expr::Column(Column::new_unqualified(format!("__first{place}")));
                 let is_there = Expr::Column(Column::new_unqualified(key_name(place))).is_not_null();
                 let value = when(is_there, first).end()?;
-                if is_jsonb(group, &schema) { as_jsonb(value) } else { value }
+                match field_of(group, &schema).map(|own| column_type(&own)) {
+                    Some(own) if is_keyed(own) => noted(value, own),
+                    _ => value,
+                }
             }
             None => column(place),
         };

@@ -1,6 +1,6 @@
 //! `pg_depend`: what cannot be without something else. Dumps are put in order by it.
 
-use onrush::{DataType, Row, SequenceOwner, Table, Value};
+use onrush::{Row, SequenceOwner, Table, Value};
 
 use super::kinds::{CHAR, INT4, OID};
 use super::names::{
@@ -8,6 +8,7 @@ use super::names::{
 };
 use super::sequences::Shown;
 use super::{PG_CATALOG, SystemTable, foreign_keys, indexes, oid, sequences};
+use crate::own_types;
 use crate::seen::Seen;
 use crate::sequences::ValueSource;
 
@@ -92,7 +93,8 @@ fn of_sequences(seen: &Seen) -> Vec<Row> {
     rows
 }
 
-/// A domain on the type that it is over and on what its default asks for; columns on their domains.
+/// A domain on the type that it is over and on what its default asks for; the relation of a composite type on that, and
+/// on the types of its fields; columns on their domains.
 fn of_types(seen: &Seen) -> Vec<Row> {
     let mut rows = Vec::new();
     for domain in seen.domains() {
@@ -100,13 +102,21 @@ fn of_types(seen: &Seen) -> Vec<Row> {
         let value = super::domains::value(&domain);
         let over = match (&value.domain, value.data_type) {
             (Some(of), _) => Some(of.number),
-            (None, DataType::Enum(of)) => Some(of.id()),
-            _ => None,
+            (None, data_type) => own_types::number_of(data_type),
         };
         rows.extend(over.map(|over| row(own, [PG_TYPE_OID, names::oid_of(over)], 0, "n")));
         let sequences = seen.sequences().into_iter();
         for sequence in sequences.filter(|it| crate::sequences::uses(value, it.id())) {
             rows.push(row(own, [PG_CLASS_OID, names::table_oid(&sequence)], 0, "n"));
+        }
+    }
+    for (of, _) in seen.composite_types() {
+        let (own, relation) = (names::table_oid(&of), [PG_CLASS_OID, names::table_oid(&of)]);
+        rows.push(row(relation, [PG_TYPE_OID, own], 0, "i"));
+        for at in of.definition().shown_columns() {
+            let data_type = of.definition().columns()[at].data_type;
+            let Some(number) = own_types::number_of(data_type) else { continue };
+            rows.push(row(relation, [PG_TYPE_OID, names::oid_of(number)], 0, "n"));
         }
     }
     for table in seen.tables() {

@@ -240,7 +240,7 @@ pub(super) fn type_columns(column_type: ColumnType) -> Vec<Value<'static>> {
     };
     let written = match column_type {
         ColumnType::Array(_) => "ARRAY".to_owned(),
-        ColumnType::Stored(DataType::Enum(_)) => "USER-DEFINED".to_owned(),
+        ColumnType::Stored(DataType::Enum(_) | DataType::Composite(_)) => "USER-DEFINED".to_owned(),
         ColumnType::Stored(data_type) => values::type_name(data_type.unrounded()),
         other => values::name_of(other),
     };

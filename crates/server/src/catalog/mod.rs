@@ -35,7 +35,7 @@ use onrush_query::{ColumnType, MadeRows, Statement};
 
 pub(crate) use functions::functions;
 pub(crate) use names::{
-    DATABASE_OWNER, OWNER, enum_with, identity_with, is_identity, number_of, oid_of, quoted,
+    DATABASE_OWNER, OWNER, identity_with, is_identity, number_of, oid_of, own_type_with, quoted,
     table_with,
 };
 

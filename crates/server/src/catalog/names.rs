@@ -1,8 +1,8 @@
 //! Numbers and names of things.
 
 use onrush::{
-    CheckConstraint, ColumnDefinition, DataType, DefaultValue, EnumType, KeyStrategy, Numeric,
-    Table, TableDefinition, Value,
+    CheckConstraint, ColumnDefinition, DataType, DefaultValue, KeyStrategy, Numeric, Table,
+    TableDefinition, Value,
 };
 use onrush_query::{Client, ColumnType};
 use postgres_types::{Kind, Type};
@@ -13,7 +13,7 @@ use crate::seen::Seen;
 use crate::sequences::Identity;
 use crate::sql::{self, Lookup, check_as_shown, is_plain};
 use crate::values;
-use crate::{enum_types, schemas};
+use crate::{own_types, schemas};
 
 /// `pg_catalog` itself.
 pub(super) const PG_CATALOG_OID: u32 = 11;
@@ -239,11 +239,11 @@ impl Naming<'_> {
     }
 
     fn column_type(&self, column_type: ColumnType) -> String {
-        let own = |of: EnumType| self.seen.numbered(of.id()).map(|table| self.relation(&table));
-        let found = match column_type {
-            ColumnType::Stored(DataType::Enum(of)) => own(of),
-            ColumnType::Array(DataType::Enum(of)) => own(of).map(|own| own + "[]"),
-            _ => None,
+        let own = |number: u32| self.seen.numbered(number).map(|table| self.relation(&table));
+        let number = own_types::number_of_values(column_type);
+        let found = match (number.and_then(own), column_type) {
+            (Some(own), ColumnType::Array(_)) => Some(own + "[]"),
+            (found, _) => found,
         };
         found.unwrap_or_else(|| values::name_of(column_type))
     }
@@ -333,17 +333,17 @@ pub(super) fn schema_name(seen: &Seen, oid: i64) -> Option<String> {
     known.find(|(known, _)| i64::from(*known) == oid).map(|(_, name)| name)
 }
 
-/// The enumerated type with a number, or the arrays of one.
-pub(crate) fn enum_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
-    let of = |oid: u32| enum_types::of_table(&seen.numbered(number_of(oid.into())?)?);
-    let own = of(oid).map(|of| ColumnType::Stored(DataType::Enum(of)));
-    own.or_else(|| of(oid.checked_sub(1)?).map(|of| ColumnType::Array(DataType::Enum(of))))
+/// The enumerated or composite type with a number, or the arrays of one.
+pub(crate) fn own_type_with(seen: &Seen, oid: u32) -> Option<ColumnType> {
+    let of = |oid: u32| own_types::of_table(&seen.numbered(number_of(oid.into())?)?);
+    let own = of(oid).map(ColumnType::Stored);
+    own.or_else(|| of(oid.checked_sub(1)?).map(ColumnType::Array))
 }
 
 /// `format_type`: a type by number and modifier.
 pub(super) fn type_with(naming: &Naming<'_>, oid: i64, modifier: i64) -> Option<String> {
     let oid = u32::try_from(oid).ok()?;
-    if let Some(own) = enum_with(naming.seen, oid) {
+    if let Some(own) = own_type_with(naming.seen, oid) {
         return Some(naming.column_type(own));
     }
     let domain = number_of(oid.into()).and_then(|number| naming.seen.numbered(number));

@@ -2,7 +2,7 @@
 //!
 //! NULL among the arguments makes NULL, and so does a number that nothing has.
 
-use onrush::{DataType, Database, EnumType, Table, Value};
+use onrush::{DataType, Database, Table, Value};
 use onrush_query::{Client, QueryError, Result, SystemFunction};
 
 use super::functions::number;
@@ -13,7 +13,7 @@ use crate::access::{Right, Role, Roles};
 use crate::execute::{caller_of, seen_by};
 use crate::seen::Seen;
 use crate::sql::Lookup;
-use crate::{enum_types, schemas};
+use crate::{own_types, schemas};
 
 /// What can be granted on tables in PostgreSQL; of those that are no [`Right`] here only a superuser has any.
 const OF_TABLES: [&str; 8] =
@@ -311,8 +311,9 @@ fn on_type(asked: &Asked<'_>, given: &[Value<'_>]) -> Result<Option<bool>> {
             if names::type_with(&Naming::of(asked.seen, asked.client), oid, -1).is_none() {
                 return Ok(None);
             }
-            let of_enum = u32::try_from(oid).ok().and_then(|oid| names::enum_with(asked.seen, oid));
-            let of_enum = of_enum.and_then(enum_types::of_values).map(EnumType::id);
+            let of_enum =
+                u32::try_from(oid).ok().and_then(|oid| names::own_type_with(asked.seen, oid));
+            let of_enum = of_enum.and_then(own_types::number_of_values);
             let number = of_enum.or_else(|| names::number_of(oid));
             number.and_then(|number| asked.seen.numbered(number))
         }

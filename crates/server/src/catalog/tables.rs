@@ -77,7 +77,10 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |seen, _| {
             let rights = Rights::of(seen);
-            seen.relations().iter().flat_map(|table| classes(table, &rights)).collect()
+            let composites = seen.composite_types();
+            let all = seen.relations();
+            let all = all.iter().chain(composites.iter().map(|(table, _)| table));
+            all.flat_map(|table| classes(table, &rights)).collect()
         },
     },
     SystemTable {
@@ -111,7 +114,10 @@ pub(super) const ALL: &[SystemTable] = &[
         ],
         rows: |seen, statement| {
             let naming = Naming::of(seen, &statement.client);
-            seen.relations().iter().flat_map(|table| attributes(&naming, table)).collect()
+            let composites = seen.composite_types();
+            let all = seen.relations();
+            let all = all.iter().chain(composites.iter().map(|(table, _)| table));
+            all.flat_map(|table| attributes(&naming, table)).collect()
         },
     },
     SystemTable {
@@ -277,6 +283,12 @@ fn classes(table: &Table, rights: &Rights) -> Vec<Row> {
     }
     if definition.view().is_some() {
         return vec![class(own, name, 0, "v", definition.shown_columns().count())];
+    }
+    if definition.is_composite() {
+        let mut row = class(own, name, 0, "c", definition.shown_columns().count());
+        // The type that it is the relation of has its number.
+        row[3] = oid(own);
+        return vec![row];
     }
     let kind = if materialized.is_some() { "m" } else { "r" };
     let mut classes = vec![class(own, name, names::ACCESS_METHOD_OID, kind, columns)];

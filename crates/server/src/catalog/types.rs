@@ -1,6 +1,6 @@
 //! `pg_type`: the types that columns can have, and those of the catalogue itself.
 
-use onrush::{DataType, Database, EnumType, Row, Table, Value};
+use onrush::{CompositeType, DataType, Database, EnumType, Row, Table, Value};
 use onrush_query::{Client, ColumnType, QueryError, SystemFunction};
 use postgres_types::Type;
 
@@ -54,8 +54,16 @@ pub(super) const ALL: &[SystemTable] = &[
                 schema: names::schema_of(table),
                 kind: "e",
             };
-            let arrays: Vec<Known> =
-                known.clone().chain(own.iter().map(of_enum)).filter_map(|of| of.array()).collect();
+            let composites = seen.composite_types();
+            let of_composite = |(table, of): &(Table, CompositeType)| Known {
+                column_type: ColumnType::Stored(DataType::Composite(*of)),
+                category: "C",
+                schema: names::schema_of(table),
+                kind: "c",
+            };
+            let all = known.clone().chain(own.iter().map(of_enum));
+            let all = all.chain(composites.iter().map(of_composite));
+            let arrays: Vec<Known> = all.filter_map(|of| of.array()).collect();
             let (naming, rights) = (Naming::of(seen, &statement.client), Rights::of(seen));
             let domain = |domain: Table| {
                 let over = domains::value(&domain).data_type;
@@ -64,7 +72,15 @@ pub(super) const ALL: &[SystemTable] = &[
             };
             let domains = seen.domains().into_iter().map(domain);
             let enums = own.iter().map(|it| with_rights(&rights, &it.0, row(of_enum(it))));
-            known.map(row).chain(enums).chain(arrays.into_iter().map(row)).chain(domains).collect()
+            let composites = composites.iter().map(|it| {
+                let mut row = row(of_composite(it));
+                if let Some(at) = position("typrelid") {
+                    row[at] = oid(names::table_oid(&it.0));
+                }
+                with_rights(&rights, &it.0, row)
+            });
+            let own = enums.chain(composites);
+            known.map(row).chain(own).chain(arrays.into_iter().map(row)).chain(domains).collect()
         },
     },
     SystemTable {
@@ -201,6 +217,7 @@ impl Known {
         let category = match data_type {
             DataType::Array(_) => "A",
             DataType::Enum(_) => "E",
+            DataType::Composite(_) => "C",
             _ => known.map_or("U", |(_, category)| category),
         };
         Known::built_in((column_type, category))
@@ -279,6 +296,7 @@ fn row(Known { column_type, category, schema, kind }: Known) -> Row {
         oid(array_of(column_type).map_or(0, values::oid_of)),
         match (element, kind) {
             (0, "e") => "enum_in".into(),
+            (0, "c") => "record_in".into(),
             (0, _) => format!("{name}in").into(),
             _ => "array_in".into(),
         },

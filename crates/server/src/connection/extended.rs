@@ -201,7 +201,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         text: (Arc<str>, usize),
         mut parameters: Parameters,
     ) -> Result<Prepared> {
-        parameters.find_enums(|oid| catalog::enum_with(&self.backend.seen, oid));
+        parameters.find_enums(|oid| catalog::own_type_with(&self.backend.seen, oid));
         let plan = match &parsed {
             Some(parsed) => parsed.plan(self.backend.planner(), &mut parameters)?,
             None => SessionPlan::Nothing("").into(),

@@ -1,12 +1,12 @@
 //! CREATE and ALTER TYPE of enumerated types: changes of a transaction, as those of tables.
 
-use onrush::{Error, Table, TableChange, TableDefinition, Transaction};
+use onrush::{Error, TableChange, TableDefinition};
 
 use super::Backend;
 use super::definition::Touched;
 use crate::error::{Result, SqlError, state};
 use crate::sql::{EnumChange, EnumPlan, bad_label};
-use crate::{enum_types, schemas};
+use crate::{own_types, schemas};
 
 impl Backend {
     pub(super) fn change_enums(&mut self, plan: &EnumPlan) -> Result<()> {
@@ -44,7 +44,7 @@ impl Backend {
                 }
             };
             let altered = transaction.alter_table(name, &[change]).map_err(exists)?;
-            follow(transaction, &altered)?;
+            own_types::follow(transaction, &altered)?;
             Ok(None)
         })?;
         self.notices.extend(notice);
@@ -61,13 +61,4 @@ pub(super) fn exists(error: Error) -> SqlError {
         }
         other => other.into(),
     }
-}
-
-/// Gives the columns of a type the labels and the name that it has now.
-pub(super) fn follow(transaction: &mut Transaction<'_>, altered: &Table) -> Result<()> {
-    let Some(of) = enum_types::of_table(altered) else { return Ok(()) };
-    for (table, _) in enum_types::users(transaction, of.id()) {
-        transaction.alter_table(table.name(), &[TableChange::SetLabelsOfColumns(of)])?;
-    }
-    Ok(())
 }

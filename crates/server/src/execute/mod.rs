@@ -13,6 +13,7 @@
 mod call;
 mod changed_rows;
 mod comment;
+mod composite_type;
 mod create_as;
 mod database;
 mod definition;

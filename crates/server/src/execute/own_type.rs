@@ -1,13 +1,13 @@
 //! DROP of types of users, enumerated ones and domains, and of what uses them.
 
-use onrush::{ColumnDefinition, Database, EnumType, Table, TableChange, Transaction};
+use onrush::{ColumnDefinition, Database, Table, TableChange, Transaction};
 
 use super::definition::{Touched, drop_table};
 use super::foreign_key::{CASCADE, cascading};
 use super::{Backend, view};
 use crate::error::{Result, SqlError, state};
 use crate::sql::names_type;
-use crate::{domains, enum_types, schemas, views};
+use crate::{domains, own_types, schemas, views};
 
 impl Backend {
     pub(super) fn drop_types(
@@ -52,7 +52,7 @@ fn users(transaction: &Transaction<'_>, of: &Table) -> Vec<(Table, Vec<usize>)> 
     match of.definition().domain() {
         Some(_) => domains::users(transaction, of.id()),
         None => {
-            let mut users = enum_types::users(transaction, of.id());
+            let mut users = own_types::users(transaction, of.id());
             // What is of a domain depends on that.
             for (table, columns) in &mut users {
                 let of_domain = |at: &usize| table.definition().columns()[*at].domain.is_some();
@@ -76,6 +76,7 @@ fn free(
     let users = users(transaction, of);
     let views = views_of(transaction, of);
     let of_tables = || users.iter().filter(|(table, _)| views::is_plain_table(table.definition()));
+    let of_composites = || users.iter().filter(|(table, _)| table.definition().is_composite());
     let of_domains = || users.iter().filter(|(table, _)| table.definition().domain().is_some());
     let mut told = Vec::new();
     for (table, columns) in of_tables() {
@@ -83,6 +84,13 @@ fn free(
         told.extend(columns.iter().map(|column| {
             let column = &definition.columns()[*column].name;
             format!("column {column} of table {}", schemas::own_name(table.name()))
+        }));
+    }
+    for (table, columns) in of_composites() {
+        let definition = table.definition();
+        told.extend(columns.iter().map(|column| {
+            let column = &definition.columns()[*column].name;
+            format!("column {column} of composite type {}", schemas::own_name(table.name()))
         }));
     }
     told.extend(of_domains().map(|(domain, _)| views::named(domain)));
@@ -113,6 +121,12 @@ fn free(
             drop_type(database, transaction, domain, true, &mut untold)?;
         }
     }
+    if of_composites().next().is_some() {
+        return Err(SqlError::not_supported(
+            "dropping a field of a composite type with its type",
+            "Drop the composite type first.",
+        ));
+    }
     for (table, columns) in of_tables() {
         for column in columns {
             let place = (table, *column);
@@ -131,9 +145,8 @@ fn views_of(transaction: &Transaction<'_>, of: &Table) -> Vec<Table> {
     let mut found = Vec::new();
     for definition in transaction.tables() {
         let Some(kept) = definition.any_view() else { continue };
-        let is_of = |column: &ColumnDefinition| {
-            enum_types::of_column(column.data_type).map(EnumType::id) == Some(of.id())
-        };
+        let is_of =
+            |column: &ColumnDefinition| own_types::number_of(column.data_type) == Some(of.id());
         if names_type(&kept.query, of.id()) || definition.columns().iter().any(is_of) {
             found.extend(transaction.table(definition.name()).ok());
         }

@@ -6,12 +6,12 @@ use super::Backend;
 use super::definition::Touched;
 use super::foreign_key::drop_all;
 use super::sequence::drop_sequence;
-use super::{domain, enum_type, index, own_type};
+use super::{domain, index, own_type};
 use crate::access::{self, Object, RoleChanges, place_of_schema};
 use crate::error::{Result, SqlError, state};
 use crate::seen::Seen;
 use crate::sql::{RoleName, SchemaPlan, is_builtin, no_schema};
-use crate::{schemas, sequences};
+use crate::{own_types, schemas, sequences};
 
 impl Backend {
     pub(super) fn change_schemas(&mut self, plan: &SchemaPlan) -> Result<()> {
@@ -67,7 +67,7 @@ impl Backend {
                 }
                 let table = transaction.alter_table(&table, &[TableChange::Rename { to }])?;
                 index::follow_schema(transaction, &table)?;
-                enum_type::follow(transaction, &table)?;
+                own_types::follow(transaction, &table)?;
                 domain::follow_name(transaction, &table)?;
             }
             Ok(schemas::rename(&database, transaction, (name, to))?)

@@ -18,12 +18,12 @@ use super::foreign_key::ForeignKeyPlan;
 use super::generated::NewGenerated;
 use super::index::IndexPlan;
 use super::sequence::{self, IdentitySource, SequenceOptions};
-use super::{Planner, column_options, like, names, unique_words};
+use super::{Planner, column_options, composite_type, like, names, unique_words};
 use crate::error::{Result, SqlError, state};
 use crate::execute::OnCommit;
 use crate::execute::plan::DefinitionPlan;
 use crate::rewrite::has_key_already;
-use crate::{domains, enum_types, made_up, schemas};
+use crate::{domains, made_up, own_types, schemas, values};
 
 /// What `WITH (...)` says.
 #[derive(Default, PartialEq, Eq)]
@@ -454,15 +454,20 @@ pub(super) fn column_type(
         && modifiers.is_empty()
         && let Some(own) = planner.lookup().own_type_named(&names::parts(name)?)
     {
-        return Ok(match enum_types::of_table(&own) {
-            Some(of) => (DataType::Enum(of), None),
+        return Ok(match own_types::of_table(&own) {
+            Some(of) => {
+                composite_type::check_column(place, of)?;
+                (of, None)
+            }
             None => {
                 let data_type = own.definition().columns()[0].data_type;
                 (data_type, Some(domains::of_column(&own, true)))
             }
         });
     }
-    Ok((data_type(place, written)?, None))
+    let data_type = data_type(place, written)?;
+    composite_type::check_column(place, data_type)?;
+    Ok((data_type, None))
 }
 
 /// The type of a column or a cast; `place` says where, for messages.
@@ -481,6 +486,21 @@ pub(super) fn data_type(place: &str, written: &ast::DataType) -> Result<DataType
         TypeError::ImpossibleDataType { reason, .. } if reason.contains("10485760") => {
             onrush::Error::Type(error).into()
         }
-        _ => SqlError::not_supported(format!("the type {written} of {place}"), instead),
+        _ => {
+            let written = shown_type(written);
+            SqlError::not_supported(format!("the type {written} of {place}"), instead)
+        }
     })
+}
+
+/// A type as it was written, where a type of a user goes by its note.
+fn shown_type(written: &ast::DataType) -> String {
+    let plain = written.to_string();
+    let (element, rest) = plain.split_at(plain.find('[').unwrap_or(plain.len()));
+    match element.parse() {
+        Ok(own @ (DataType::Enum(_) | DataType::Composite(_))) => {
+            format!("{}{rest}", values::type_name(own))
+        }
+        _ => plain,
+    }
 }

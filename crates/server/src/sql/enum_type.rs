@@ -6,7 +6,7 @@ use sqlparser::ast::{
     UserDefinedTypeRepresentation,
 };
 
-use super::{DomainChange, DomainPlan, Planner, names};
+use super::{CompositePlan, DomainChange, DomainPlan, Planner, composite_type, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::schemas;
@@ -68,11 +68,17 @@ pub(super) fn create(
     name: &ObjectName,
     representation: Option<&UserDefinedTypeRepresentation>,
 ) -> Result<DefinitionPlan> {
-    let Some(UserDefinedTypeRepresentation::Enum { labels }) = representation else {
-        return Err(SqlError::not_supported(
-            "CREATE TYPE of another kind than AS ENUM",
-            "Write CREATE TYPE name AS ENUM ('label', ...).",
-        ));
+    let labels = match representation {
+        Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
+        Some(UserDefinedTypeRepresentation::Composite { attributes }) => {
+            return composite_type::create(planner, name, attributes);
+        }
+        _ => {
+            return Err(SqlError::not_supported(
+                "CREATE TYPE of another kind than AS ENUM and AS (...)",
+                "Write CREATE TYPE name AS ENUM ('label', ...) or AS (name type, ...).",
+            ));
+        }
     };
     let name = planner.lookup().new_table_named(name)?;
     names::check_reserved(&name)?;
@@ -104,6 +110,15 @@ pub(super) fn alter(planner: &Planner<'_>, statement: &AlterType) -> Result<Defi
         let change = DomainChange::Rename(schemas::joined(schemas::parts(&name).0, &to));
         let plan = DomainPlan::Alter { name, change, tag: "ALTER TYPE" };
         return Ok(DefinitionPlan::Domain(plan));
+    }
+    if of.definition().is_composite() {
+        let AlterTypeOperation::Rename(to) = operation else {
+            let message = format!("{} is not an enum", parts.join("."));
+            return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
+        };
+        let to = names::identifier(&to.new_name);
+        let to = schemas::joined(schemas::parts(&name).0, &to);
+        return Ok(DefinitionPlan::Composite(CompositePlan::Rename { name, to }));
     }
     let text = |label: &Ident| label.value.clone();
     let change = match operation {

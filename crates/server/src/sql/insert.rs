@@ -281,6 +281,8 @@ fn as_columns(target: &Target<'_>, values: &mut [Expr]) {
             }
             (DataType::Array(DataType::Decimal { .. } | DataType::Numeric(_)), _) => continue,
             (DataType::Enum(of), Some(true)) => of.note(),
+            // Beside records NULL has to be one.
+            (DataType::Composite(of), _) => of.note(),
             (DataType::Array(_), Some(true)) => values::type_name(data_type),
             _ => continue,
         };

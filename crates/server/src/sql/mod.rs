@@ -11,6 +11,7 @@ mod check;
 mod clauses;
 mod column_options;
 mod comment;
+mod composite_type;
 mod computed;
 mod condition;
 mod conflict_words;
@@ -59,6 +60,7 @@ pub(crate) mod plan;
 mod prepare;
 mod query;
 mod range;
+mod record_words;
 mod relations;
 mod rewrite;
 mod role;
@@ -85,6 +87,7 @@ pub(crate) use check::{
     NewCheck, expression_as_shown, shown as check_as_shown, written as check_as_written,
 };
 pub(crate) use comment::{CommentPlan, Part as CommentedPart};
+pub(crate) use composite_type::CompositePlan;
 pub(crate) use computed::{Computed, Returning};
 pub(crate) use constraints::ConstraintsPlan;
 pub(crate) use copy::{CopyFormat, CopyPlan, LineFormat};

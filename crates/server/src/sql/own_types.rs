@@ -1,12 +1,12 @@
 //! Statements that name types of users.
 //!
-//! Below the planner an enumerated type goes by its [note](onrush::EnumType::note), which is a name that is read like
+//! Below the planner an enumerated or a composite type goes by its [note](onrush::EnumType::note), which is a name that is read like
 //! those of other types, and a cast to a domain is [written otherwise](super::domain::cast). What is kept of a
 //! statement names either by its number, so that it stays the same type under another name.
 
 use std::ops::ControlFlow;
 
-use onrush::Table;
+use onrush::{DataType, Table};
 use sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, ColumnDef, ColumnOption,
     Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, VisitMut, visit_expressions,
@@ -15,8 +15,8 @@ use sqlparser::ast::{
 
 use super::operand::Parameters;
 use super::{Planner, domain, names};
-use crate::enum_types;
 use crate::error::{Result, SqlError};
+use crate::own_types;
 
 /// Begins the name of a type in what is kept, in front of its number.
 const KEPT: &str = "onrush_type_";
@@ -124,9 +124,10 @@ pub(super) fn of_columns(planner: &Planner<'_>, query: &Query) -> Vec<Table> {
 
 /// What a type of a user is below the planner.
 fn found(table: Table) -> Option<Written> {
-    Some(match enum_types::of_table(&table) {
-        Some(of) => Written::Name(of.note()),
-        None => Written::Domain(table),
+    Some(match own_types::of_table(&table) {
+        Some(DataType::Enum(of)) => Written::Name(of.note()),
+        Some(DataType::Composite(of)) => Written::Name(of.note()),
+        _ => Written::Domain(table),
     })
 }
 

@@ -8,10 +8,12 @@ use postgres_types::{Kind, Type};
 
 use onrush_query::style::ClientEncoding;
 
-use super::decode::binary as from_binary;
-use super::{binary, oid_of, read, written_plainly};
+use super::decode::{Rest, binary as from_binary};
+use super::{binary, oid_of, read, record, written_plainly};
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
+
+const MALFORMED: &str = "an array parameter is malformed";
 
 /// The type of arrays of a type.
 pub(super) fn type_of(element: DataType) -> Type {
@@ -43,6 +45,7 @@ pub(super) fn type_of(element: DataType) -> Type {
         DataType::Oid => Type::OID_ARRAY,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
         DataType::Array(element) => type_of(*element),
+        DataType::Composite(of) => record::array_of(of),
         DataType::Enum(of) if of.id() == 0 => Type::TEXT_ARRAY,
         DataType::Enum(of) => {
             let (schema, own) = schemas::parts(of.name());
@@ -91,7 +94,7 @@ pub(super) fn read_elements(written: &str, element: DataType) -> Result<String> 
 /// The text of an array in binary form. `declared` is the type of the elements that the client has
 /// told before; the array says it again.
 pub(super) fn decode(bytes: &[u8], declared: &Type, encoding: ClientEncoding) -> Result<String> {
-    let mut rest = Rest(bytes);
+    let mut rest = Rest::of(bytes, MALFORMED);
     let dimensions = rest.number()?;
     let (_has_null, element) = (rest.number()?, rest.number()?);
     if element.cast_unsigned() != declared.oid() {
@@ -119,31 +122,14 @@ pub(super) fn decode(bytes: &[u8], declared: &Type, encoding: ClientEncoding) ->
         let value = from_binary(rest.take(length)?, declared.oid(), encoding)?;
         elements.push(Some(written_plainly(&value)));
     }
-    if !rest.0.is_empty() {
+    if !rest.is_empty() {
         return Err(malformed());
     }
     Ok(write_array(elements.iter().map(Option::as_deref)))
 }
 
-/// What is not read yet.
-struct Rest<'b>(&'b [u8]);
-
-impl<'b> Rest<'b> {
-    fn take(&mut self, length: usize) -> Result<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn number(&mut self) -> Result<i32> {
-        let (taken, rest) = self.0.split_first_chunk::<4>().ok_or_else(malformed)?;
-        self.0 = rest;
-        Ok(i32::from_be_bytes(*taken))
-    }
-}
-
 fn malformed() -> SqlError {
-    SqlError::new(state::INVALID_BINARY, "an array parameter is malformed")
+    SqlError::new(state::INVALID_BINARY, MALFORMED)
 }
 
 #[cfg(test)]

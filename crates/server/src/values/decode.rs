@@ -9,7 +9,7 @@ use onrush_query::style::ClientEncoding;
 use onrush_types::calendar::{is_date, is_infinite_date, is_infinite_timestamp, is_timestamp};
 use postgres_types::{FromSql, Kind, Type};
 
-use super::{array, coerce, network, numeric};
+use super::{array, coerce, network, numeric, record};
 use crate::error::{Result, SqlError, state};
 
 /// 2000-01-01, where PostgreSQL begins to count, in days since 1970-01-01.
@@ -36,6 +36,11 @@ pub(crate) fn decode(wire: Wire<'_>, target: DataType) -> Result<Value<'_>> {
         return read_text(wire, target);
     }
     let oid = if wire.oid == 0 { super::oid_of(target) } else { wire.oid };
+    if let DataType::Composite(of) = target
+        && Type::from_oid(oid).is_none_or(|known| known == Type::RECORD)
+    {
+        return record::decode(wire.bytes, of, wire.encoding).map(Value::from);
+    }
     // Labels are written alike in both formats.
     if (matches!(target, DataType::Enum(_)) || target.is_text()) && Type::from_oid(oid).is_none() {
         return read_text(wire, target);
@@ -130,6 +135,39 @@ fn decimal(bytes: &[u8]) -> Option<Decimal> {
     (is_small && is_whole && is_shown && is_sound)
         .then(|| Decimal::from_sql(&Type::NUMERIC, bytes).ok())
         .flatten()
+}
+
+/// What is not read yet of a value that is made of others.
+pub(super) struct Rest<'b> {
+    bytes: &'b [u8],
+    /// What is said where it is too short.
+    malformed: &'static str,
+}
+
+impl<'b> Rest<'b> {
+    pub(super) fn of(bytes: &'b [u8], malformed: &'static str) -> Rest<'b> {
+        Rest { bytes, malformed }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(super) fn take(&mut self, length: usize) -> Result<&'b [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length).ok_or_else(|| self.fault())?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn number(&mut self) -> Result<i32> {
+        let (taken, rest) = self.bytes.split_first_chunk::<4>().ok_or_else(|| self.fault())?;
+        self.bytes = rest;
+        Ok(i32::from_be_bytes(*taken))
+    }
+
+    fn fault(&self) -> SqlError {
+        SqlError::new(state::INVALID_BINARY, self.malformed)
+    }
 }
 
 fn timestamp(bytes: &[u8]) -> Result<i64> {

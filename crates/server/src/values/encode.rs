@@ -7,7 +7,7 @@ use onrush_query::style::{ClientEncoding, client_encoding};
 use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 
 use super::decode::{EPOCH_DAYS, EPOCH_MICROS, JSONB_VERSION};
-use super::{array, network, numeric};
+use super::{array, network, numeric, record};
 use crate::error::{Result, SqlError, state};
 
 /// Writes the text that begins at `start` of the output in the client's encoding.
@@ -37,6 +37,11 @@ pub(crate) fn binary(value: &Value<'_>, column_type: ColumnType, out: &mut Bytes
     if let (Value::Text(written), ColumnType::Vector(element)) = (value, column_type) {
         let array = format!("{{{}}}", written.replace(' ', ","));
         return array::encode(&array, element, out);
+    }
+    if let (Value::Text(written), ColumnType::Stored(DataType::Composite(of))) =
+        (value, column_type)
+    {
+        return record::encode(written, of, out);
     }
     match value {
         Value::Text(written) if column_type == ColumnType::Char => out.put_u8(one_byte(written)),

@@ -59,7 +59,7 @@ fn is_rounded(value: &Value<'_>, data_type: DataType) -> bool {
 pub(crate) fn decode_key(wire: Wire<'_>, target: DataType) -> Result<Option<Value<'_>>> {
     let own = oid_of(target);
     let oid = if wire.oid == 0 { own } else { wire.oid };
-    if matches!(target, DataType::Enum(_)) {
+    if matches!(target, DataType::Enum(_) | DataType::Composite(_)) {
         return Ok(Some(decode(wire, target)?));
     }
     if wire.is_binary {

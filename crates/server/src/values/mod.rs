@@ -8,6 +8,7 @@ mod formats;
 mod key;
 mod network;
 mod numeric;
+mod record;
 
 use onrush::{Clock, DataType, EnumType, Interval, IntervalFields, Numeric, Value};
 use onrush_query::ColumnType;
@@ -88,7 +89,8 @@ pub(crate) fn type_name(data_type: DataType) -> String {
         DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
         DataType::Char(length) => format!("character({length})"),
         DataType::Varchar(length) => format!("character varying({length})"),
-        DataType::Enum(of) => enum_name(of),
+        DataType::Enum(of) => own_type_name(of.name()),
+        DataType::Composite(of) if !of.is_anonymous() => own_type_name(of.name()),
         DataType::Array(element) => name_of(ColumnType::Array(*element)),
         DataType::Bytes => "bytea".to_owned(),
         DataType::Time => "time without time zone".to_owned(),
@@ -110,9 +112,9 @@ pub(crate) fn type_name(data_type: DataType) -> String {
     }
 }
 
-/// An enumerated type as it is called in statements, with its schema unless that is `public`.
-fn enum_name(of: EnumType) -> String {
-    match schemas::parts(of.name()) {
+/// An own type as it is called in statements, with its schema unless that is `public`.
+fn own_type_name(name: &str) -> String {
+    match schemas::parts(name) {
         (schemas::PUBLIC, own) => quoted(own),
         (schema, own) => format!("{}.{}", quoted(schema), quoted(own)),
     }
@@ -162,6 +164,7 @@ pub(crate) fn type_of(data_type: DataType) -> Type {
         DataType::Oid => Type::OID,
         DataType::Rounded(clock, _) => type_of(clock.data_type()),
         DataType::Enum(of) => enum_type(of),
+        DataType::Composite(of) => record::type_of(of),
         DataType::Array(element) => array::type_of(*element),
     }
 }

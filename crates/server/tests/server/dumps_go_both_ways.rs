@@ -14,6 +14,9 @@ use tokio_postgres::Client;
 const SHOP: &str = "
     CREATE SCHEMA depot;
     CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad');
+    CREATE TYPE a_pair AS (feels mood, \"How many\" int[]);
+    CREATE TYPE depot.place AS (street varchar(20), number int);
+    CREATE TABLE depot.houses (id int PRIMARY KEY, at depot.place);
     CREATE SEQUENCE depot.\"Ticket\" START 5 INCREMENT 3;
     CREATE DOMAIN depot.price AS numeric(10, 2) DEFAULT 1 CONSTRAINT from_zero CHECK (VALUE >= 0) NOT NULL;
     CREATE DOMAIN a_gift AS depot.price CHECK (VALUE < 100) CHECK (VALUE <> 50);
@@ -53,6 +56,7 @@ const SHOP: &str = "
     GRANT SELECT ON sales TO PUBLIC;
     REVOKE USAGE ON TYPE mood FROM PUBLIC;
     ALTER DEFAULT PRIVILEGES IN SCHEMA depot GRANT SELECT, INSERT ON TABLES TO PUBLIC;
+    INSERT INTO depot.houses VALUES (1, '(\"Long Lane\",7)'), (2, '(,)'), (3, NULL);
     INSERT INTO \"Shops\" (name, mood, tags, price, extra) VALUES
         ('tab\there', 'sad', '{x,\"y z\",NULL}', 2.50, '{\"a\": [1, null]}'), ('\\N', NULL, NULL, 1e30, NULL);
     INSERT INTO sales (shop, total, tax, day, token, packed) VALUES
@@ -67,6 +71,9 @@ const ROWS: &[&str] = &[
     "SELECT * FROM depot.keyless ORDER BY a",
     "SELECT * FROM a_view ORDER BY id",
     "SELECT * FROM a_count ORDER BY mood",
+    "SELECT id, (at).street, (at).number, at IS NULL FROM depot.houses ORDER BY id",
+    "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute a JOIN pg_type t ON t.typrelid = a.attrelid
+     WHERE t.typname IN ('a_pair', 'place') ORDER BY 1",
     "INSERT INTO depot.defaults (id) VALUES (1) RETURNING *",
     "INSERT INTO depot.gifts (id, gift) VALUES (1, 2) RETURNING *",
     "SELECT obj_description(oid, 'pg_type') FROM pg_type WHERE typname = 'price'",

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::common::{World, code, query};
 use futures_util::future::try_join_all;
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn binary_parameters_come_back_as_they_went() {
@@ -124,6 +124,43 @@ async fn addresses_go_in_binary_as_postgresql_writes_them() {
         given[at] = &bad;
         let refused = client.execute(&insert, &given).await.unwrap_err();
         assert_eq!(code(&refused), "22P03", "{:?}", bad.0);
+    }
+}
+
+/// The number of the fields, and for each the number of its type, its length and its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_go_in_binary_as_postgresql_writes_them() {
+    let world = World::new();
+    let client = world.client().await;
+    query(&client, "CREATE TYPE place AS (street text, number int)").await;
+    query(&client, "CREATE TABLE t (id int PRIMARY KEY, at place)").await;
+    let insert = client.prepare("INSERT INTO t VALUES ($1, $2)").await.unwrap();
+    let Kind::Composite(fields) = insert.params()[1].kind() else { panic!("no composite type") };
+    let fields: Vec<(&str, &Type)> = fields.iter().map(|own| (own.name(), own.type_())).collect();
+    assert_eq!(fields, [("street", &Type::TEXT), ("number", &Type::INT4)]);
+    let record = |street: Option<&[u8]>, number: i32| {
+        let mut bytes = [2i32, 25].map(i32::to_be_bytes).concat();
+        let length = street.map_or(-1, |street| i32::try_from(street.len()).unwrap());
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(street.unwrap_or_default());
+        bytes.extend_from_slice(&[23i32, 4, number].map(i32::to_be_bytes).concat());
+        bytes
+    };
+    for (id, street) in [(1i32, Some(&b"Long Lane"[..])), (2, None)] {
+        client.execute(&insert, &[&id, &Raw(record(street, 7))]).await.unwrap();
+        let row = client.query_one("SELECT at FROM t WHERE id = $1", &[&id]).await.unwrap();
+        assert_eq!(row.get::<_, Raw>(0).0, record(street, 7));
+        let same =
+            client.query("SELECT id FROM t WHERE at = $1::place", &[&Raw(record(street, 7))]).await;
+        assert_eq!(same.unwrap().len(), 1);
+    }
+    assert_eq!(query(&client, "SELECT at FROM t ORDER BY id").await, ["(\"Long Lane\",7)", "(,7)"]);
+    let row = client.query_one("SELECT ROW(NULL::text, 7)", &[]).await.unwrap();
+    assert_eq!(row.columns()[0].type_(), &Type::RECORD);
+    assert_eq!(row.get::<_, Raw>(0).0, record(None, 7));
+    for bad in [vec![], record(None, 7)[..10].to_vec(), [0i32, 1].map(i32::to_be_bytes).concat()] {
+        let refused = client.execute(&insert, &[&3i32, &Raw(bad.clone())]).await.unwrap_err();
+        assert!(matches!(code(&refused).as_str(), "22P03" | "42804"), "{bad:?}");
     }
 }
 

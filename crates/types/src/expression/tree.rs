@@ -100,6 +100,7 @@ impl Kind {
             DataType::Json | DataType::Jsonb => Kind::Json,
             DataType::Enum(_)
             | DataType::Array(_)
+            | DataType::Composite(_)
             | DataType::Inet
             | DataType::Cidr
             | DataType::MacAddress => Kind::Opaque,

@@ -196,6 +196,7 @@ fn read<'k>(data_type: DataType, key: &'k [u8], at: &mut usize) -> Result<Value<
         DataType::TimestampTz => Value::TimestampTz(take_i64(key, at)?),
         DataType::Interval => return Err("an interval is in no key"),
         DataType::Array(_) => return Err("an array is in no key"),
+        DataType::Composite(_) => return Err("a record is in no key"),
         DataType::Rounded(clock, _) => read(clock.data_type(), key, at)?,
     })
 }

@@ -155,7 +155,9 @@ fn push(data_type: DataType, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(),
             push_i64(convert::micros(data_type, value)?, out);
         }
         // No key has one.
-        DataType::Interval | DataType::Array(_) => return Err(Fault::WrongType),
+        DataType::Interval | DataType::Array(_) | DataType::Composite(_) => {
+            return Err(Fault::WrongType);
+        }
         // Not rounded: what is looked for may have more digits, and is not there.
         DataType::Rounded(clock, _) => push(clock.data_type(), value, out)?,
     }

@@ -186,6 +186,7 @@ fn write_fixed(data_type: DataType, value: &Value<'_>, out: &mut [u8]) -> Result
         | DataType::Json
         | DataType::Jsonb
         | DataType::Array(_)
+        | DataType::Composite(_)
         | DataType::Numeric(_) => {
             unreachable!("columns of variable width have no fixed field")
         }
@@ -235,7 +236,8 @@ pub(crate) fn read(data_type: DataType, bytes: &[u8]) -> Result<Value<'_>, &'sta
         | DataType::Name
         | DataType::Json
         | DataType::Jsonb
-        | DataType::Array(_) => Value::Text(Cow::Borrowed(utf8(bytes)?)),
+        | DataType::Array(_)
+        | DataType::Composite(_) => Value::Text(Cow::Borrowed(utf8(bytes)?)),
         DataType::Bytes => Value::Bytes(Cow::Borrowed(bytes)),
         DataType::Numeric(_) => Value::Numeric(Numeric::read(bytes)?),
         DataType::Uuid => Value::Uuid(Uuid::from_bytes(array(bytes)?)),

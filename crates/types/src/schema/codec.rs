@@ -8,7 +8,7 @@
 //!          of expressions; 6 with indexes; 7 with foreign keys or a sequence; 8 with a view; 9 with columns
 //!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
 //!          labels; 12 with a view that keeps rows; 13 with a table of long values; 14 with an index that is
-//!          being built; 15 with domains
+//!          being built; 15 with domains; 16 with a composite type
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -17,19 +17,20 @@
 //!          8 char, 9 varchar, 10 text, 11 bytes, 12 uuid, 13 date, 14 time, 15 timestamp,
 //!          16 timestamptz, 17 json, 18 jsonb, 19 interval, 20 rounded, 21 name, 22 oid,
 //!          23 timetz, 24 and 25 numeric, 26 labels, 27 array, 28 varchar,
-//!          29 inet, 30 cidr, 31 macaddr
+//!          29 inet, 30 cidr, 31 macaddr, 32 composite
 //!          decimal: u8 precision, u8 scale; char and varchar: u16 length, in 28 u32; rounded: u8 what (1 time,
 //!          2 timestamp, 3 timestamptz, 4 interval, 5 timetz), u8 digits of seconds or 255 for all, of an interval
 //!          u8 fields: 0 all, 1 year,
 //!          2 month, 3 year to month, 4 day, 5 hour, 6 day to hour, 7 minute, 8 day to minute, 9 hour to minute,
 //!          10 second, 11 day to second, 12 hour to second, 13 minute to second; numeric 25: u16 precision, i16 scale;
 //!          labels: u32 number of the type, name, its labels; array: the type of its elements, neither an array nor
-//!          labels
+//!          labels nor composite; composite: u32 number of the type, name, u16 number of fields, then for each: name,
+//!          type
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 15 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 16 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 to 15 only, computed of other columns
+//!          formats 9 to 16 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -38,10 +39,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 15: 1, the rows are not logged; formats 3 to 15 only: 0, they are
-//! u8       formats 4 to 15 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 16: 1, the rows are not logged; formats 3 to 16 only: 0, they are
+//! u8       formats 4 to 16 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 15 where they say so, a table that was altered:
+//! format 3, and formats 4 to 16 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -54,31 +55,31 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 15 only:
+//! formats 4 to 16 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 15 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 16 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 15 only:
+//! formats 6 to 16 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          formats 10 to 15 plus 4: the number is that of an expression of the index
+//!          formats 10 to 16 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   formats 10 to 15 only:
+//!   formats 10 to 16 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
-//!   u8     formats 14 and 15 only: 1 it is being built, 0 it is whole
+//!   u8     formats 14 to 16 only: 1 it is being built, 0 it is whole
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 15 only:
+//! formats 7 to 16 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -96,10 +97,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 to 15 only:
+//! formats 9 to 16 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 to 15 where they say so, a view:
+//! format 8, and formats 9 to 16 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -109,17 +110,17 @@
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //!
-//! formats 11 to 15 only:
+//! formats 11 to 16 only:
 //! name     the primary key, or empty
 //! u8       1 the table is a type of labels, 0 it is not; then only: its labels
 //!
-//! format 12, and formats 13 to 15 of a view:
+//! format 12, and formats 13 to 16 of a view:
 //! u8       the rows that the view keeps: 1 those of its query, 2 they are missing
 //!
-//! formats 13 to 15 only:
-//! u32      number of the table of long values; in formats 14 and 15 0 where there is none
+//! formats 13 to 16 only:
+//! u32      number of the table of long values; in formats 14 to 16 0 where there is none
 //!
-//! format 15 only:
+//! formats 15 and 16 only:
 //! u8       1 the table is a domain, 0 it is not; then only: u16 number of its checks that older values need not meet,
 //!          then for each its name
 //! u16      number of columns that are of a domain, then for each:
@@ -134,6 +135,9 @@
 //!   name   the constraint
 //!   name   the expression
 //!   u16    length of its form, and that many bytes; 0 where there is none
+//!
+//! format 16 only:
+//! u8       1 the table is a composite type, 0 it is not
 //!
 //! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
@@ -176,6 +180,7 @@ const FORMAT_WITH_KEPT_ROWS: u8 = 12;
 const FORMAT_WITH_LONG_VALUES: u8 = 13;
 const FORMAT_WITH_BUILDING: u8 = 14;
 const FORMAT_WITH_DOMAINS: u8 = 15;
+const FORMAT_WITH_COMPOSITE: u8 = 16;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -185,6 +190,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.is_composite() => FORMAT_WITH_COMPOSITE,
             _ if domains::has_some(self) => FORMAT_WITH_DOMAINS,
             _ if self.indexes().iter().any(|index| index.is_building) => FORMAT_WITH_BUILDING,
             _ if self.long_values().is_some() => FORMAT_WITH_LONG_VALUES,
@@ -254,6 +260,9 @@ impl TableDefinition {
         }
         if format >= FORMAT_WITH_DOMAINS {
             domains::push(self, &mut out);
+        }
+        if format >= FORMAT_WITH_COMPOSITE {
+            out.push(u8::from(self.is_composite()));
         }
         out
     }
@@ -379,7 +388,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_DOMAINS).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_COMPOSITE).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -456,6 +465,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         FORMAT_WITH_DOMAINS.. => domains::read(input, &mut columns, history.as_deref())?,
         _ => (None, Vec::new()),
     };
+    let is_composite = format >= FORMAT_WITH_COMPOSITE && input.flag()?;
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
         return Err("a key column is nullable");
@@ -479,6 +489,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         sequence,
         view,
         labels: enumeration,
+        is_composite,
         domain,
         rules,
         history,

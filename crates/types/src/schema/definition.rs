@@ -50,6 +50,8 @@ pub struct TableDefinition {
     pub(super) view: Option<ViewDefinition>,
     /// Of a table that is a type of labels.
     pub(super) labels: Option<EnumLabels>,
+    /// Whether the table is a composite type.
+    pub(super) is_composite: bool,
     /// Of a table that is a domain.
     pub(super) domain: Option<DomainDefinition>,
     /// The conditions of the domains that columns are of, in the order in which they are looked at.
@@ -73,6 +75,7 @@ pub struct TableBuilder {
     pub(super) sequence: Option<SequenceDefinition>,
     pub(super) view: Option<ViewDefinition>,
     pub(super) labels: Option<EnumLabels>,
+    is_composite: bool,
     pub(super) domain: Option<DomainDefinition>,
 }
 
@@ -92,6 +95,7 @@ impl TableDefinition {
             sequence: None,
             view: None,
             labels: None,
+            is_composite: false,
             domain: None,
         }
     }
@@ -176,6 +180,11 @@ impl TableDefinition {
     /// What makes the table a type of labels; none for one that is not.
     pub fn labels(&self) -> Option<&EnumLabels> {
         self.labels.as_ref()
+    }
+
+    /// Whether the table is a composite type, whose fields are its columns.
+    pub fn is_composite(&self) -> bool {
+        self.is_composite
     }
 
     /// The same definition with a column that is computed of others.
@@ -326,6 +335,14 @@ impl TableBuilder {
         self.keyed_by_row_id()
     }
 
+    /// Makes the table a composite type, whose fields are its columns. It has no rows, and the key of a table
+    /// [without one](Self::keyed_by_row_id).
+    #[must_use]
+    pub fn composite(mut self) -> TableBuilder {
+        self.is_composite = true;
+        self.keyed_by_row_id()
+    }
+
     /// Sets the version of the definition; 1 unless set.
     pub fn version(mut self, version: u16) -> TableBuilder {
         self.version = version;
@@ -373,6 +390,7 @@ impl TableBuilder {
             sequence,
             view,
             labels,
+            is_composite,
             domain,
             ..
         } = self;
@@ -392,6 +410,7 @@ impl TableBuilder {
             sequence,
             view,
             labels,
+            is_composite,
             domain,
             rules: Vec::new(),
             history: None,

@@ -80,9 +80,9 @@ impl TableDefinition {
         self.domain.as_ref()
     }
 
-    /// Whether the table is a type: of labels, or a domain.
+    /// Whether the table is a type: of labels, composite, or a domain.
     pub fn is_type(&self) -> bool {
-        self.labels.is_some() || self.domain.is_some()
+        self.labels.is_some() || self.is_composite || self.domain.is_some()
     }
 
     /// The conditions that the domains of its columns have.

@@ -16,7 +16,7 @@ use super::{
     COLUMNS_MAX, CheckConstraint, ColumnDefinition, ColumnDomain, DefaultValue, DomainDefinition,
     DomainRule, Schema, SequenceDefinition, TableDefinition, ViewDefinition,
 };
-use crate::{DataType, EnumLabels, EnumType, TypeError, Value};
+use crate::{CompositeType, DataType, EnumLabels, EnumType, TypeError, Value};
 
 /// The last version of a definition: in front of a row a bit beside it tells of its form.
 pub(super) const VERSION_MAX: u16 = (1 << 15) - 1;
@@ -105,6 +105,9 @@ pub enum TableChange {
     SetLabels(EnumLabels),
     /// Columns of a type of labels have others, as that has: all that there were, maybe by other names.
     SetLabelsOfColumns(EnumType),
+    /// Columns of a composite type have its name and its fields from now on: all that there were, in their order,
+    /// maybe by other names, and maybe more behind them.
+    SetCompositeOfColumns(CompositeType),
     /// The table, which is a domain, is another one.
     SetDomain(DomainDefinition),
     /// Columns are of other domains, or of none. The rows that there are must meet rules that are new, but for those
@@ -250,6 +253,7 @@ impl TableDefinition {
             TableChange::SetView(view) => altered.view = Some(view.clone()),
             TableChange::SetLabels(labels) => altered.labels = Some(labels.clone()),
             TableChange::SetLabelsOfColumns(of) => altered.set_labels(*of, &mut history),
+            TableChange::SetCompositeOfColumns(of) => altered.set_composite(*of),
             TableChange::SetDomain(domain) => altered.domain = Some(domain.clone()),
             TableChange::SetDomainOfColumns(columns) => {
                 for ColumnInDomain { name, domain, rules, default } in columns {
@@ -312,6 +316,15 @@ impl TableDefinition {
             as_now(&mut since.missing);
             if let DefaultValue::Constant(value) = &mut column.default {
                 as_now(value);
+            }
+        }
+    }
+
+    /// Gives the columns of a composite type what that is now. The records in rows stay what they are.
+    fn set_composite(&mut self, of: CompositeType) {
+        for column in &mut self.columns {
+            if matches!(column.data_type, DataType::Composite(before) if before.id() == of.id()) {
+                column.data_type = DataType::Composite(of);
             }
         }
     }
@@ -403,6 +416,7 @@ impl TableDefinition {
             sequence: self.sequence.clone(),
             view: self.view.clone(),
             labels: self.labels.clone(),
+            is_composite: self.is_composite,
             domain: self.domain.clone(),
             rules: Vec::new(),
             history: None,

@@ -11,9 +11,9 @@ use onrush_types::calendar::{
     TIMESTAMP_MICROS_MIN, is_timestamp,
 };
 use onrush_types::{
-    Clock, ColumnDefinition, DataType, Decimal, DefaultValue, EncodedRow, EnumLabels, EnumType,
-    Interval, IntervalFields, MacAddress, Network, Numeric, Schema, TableDefinition, TimeTz,
-    TypeError, Uuid, Value,
+    Clock, ColumnDefinition, CompositeType, DataType, Decimal, DefaultValue, EncodedRow,
+    EnumLabels, EnumType, Interval, IntervalFields, MacAddress, Network, Numeric, Schema,
+    TableDefinition, TimeTz, TypeError, Uuid, Value, write_record,
 };
 use proptest::prelude::*;
 
@@ -46,6 +46,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::MacAddress),
         Just(DataType::Enum(moods())),
         Just(DataType::Int32.array().expect("a type of arrays")),
+        Just(DataType::Composite(pairs())),
         Just(DataType::Numeric(None)),
         (29u16..60, -5i16..70)
             .prop_map(|(precision, scale)| DataType::Numeric(Some((precision, scale)))),
@@ -62,6 +63,14 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
 pub fn moods() -> EnumType {
     let labels = EnumLabels::new(["sad", "ok", "", "happy", "an\u{e9}mic"]);
     EnumType::new(7, "mood", &labels.expect("labels that differ"))
+}
+
+/// A type of records, the second field of which is one, too.
+pub fn pairs() -> CompositeType {
+    let inner = vec![("word".into(), DataType::Text)];
+    let inner = DataType::Composite(CompositeType::new(8, "inner", inner));
+    let fields = vec![("number".into(), DataType::Int32), ("inner".into(), inner)];
+    CompositeType::new(9, "pair", fields)
 }
 
 /// A value that a column of this type can hold. Small domains, so that equal values occur.
@@ -97,6 +106,13 @@ pub fn value_of(data_type: DataType) -> BoxedStrategy<Value<'static>> {
                 let texts: Vec<Option<String>> =
                     numbers.iter().map(|number| number.map(|it| it.to_string())).collect();
                 Value::from(write_array(texts.iter().map(Option::as_deref)))
+            })
+            .boxed(),
+        DataType::Composite(_) => (prop::option::of(0i32..300), prop::option::of(".{0,6}"))
+            .prop_map(|(number, word)| {
+                let number = number.map(|it| it.to_string());
+                let inner = write_record([word.as_deref()]);
+                Value::from(write_record([number.as_deref(), Some(&inner)]))
             })
             .boxed(),
         DataType::Enum(of) => {

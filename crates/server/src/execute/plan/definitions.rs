@@ -8,9 +8,9 @@ use super::super::{Answer, Backend};
 use crate::error::{Result, SqlError};
 use crate::seen::Seen;
 use crate::sql::{
-    AlterPlan, Bound, CommentPlan, CreateAsPlan, DomainPlan, EnumPlan, IndexPlan, LockPlan,
-    NewTable, OwnerPlan, Parsed, QueryPlan, RefreshPlan, RoleStatement, SchemaPlan, SequencePlan,
-    SettingChange, StoragePlan, ViewPlan,
+    AlterPlan, Bound, CommentPlan, CompositePlan, CreateAsPlan, DomainPlan, EnumPlan, IndexPlan,
+    LockPlan, NewTable, OwnerPlan, Parsed, QueryPlan, RefreshPlan, RoleStatement, SchemaPlan,
+    SequencePlan, SettingChange, StoragePlan, ViewPlan,
 };
 
 #[derive(Clone)]
@@ -57,6 +57,7 @@ pub(crate) enum DefinitionPlan {
     Sequence(SequencePlan),
     View(ViewPlan),
     Enum(EnumPlan),
+    Composite(CompositePlan),
     Domain(DomainPlan),
     /// Enumerated types and domains.
     DropTypes {
@@ -103,6 +104,7 @@ impl DefinitionPlan {
             DefinitionPlan::Sequence(plan) => plan.tag(),
             DefinitionPlan::View(plan) => plan.tag(),
             DefinitionPlan::Enum(plan) => plan.tag(),
+            DefinitionPlan::Composite(plan) => plan.tag(),
             DefinitionPlan::Domain(plan) => plan.tag(),
             DefinitionPlan::DropTypes { tag, .. } => tag,
             DefinitionPlan::Roles(statement) => statement.tag(),
@@ -162,6 +164,7 @@ impl DefinitionPlan {
             DefinitionPlan::Sequence(plan) => backend.change_sequences(plan),
             DefinitionPlan::View(plan) => backend.change_views(plan),
             DefinitionPlan::Enum(plan) => backend.change_enums(plan),
+            DefinitionPlan::Composite(plan) => backend.change_composites(plan),
             DefinitionPlan::Domain(plan) => backend.change_domains(plan),
             DefinitionPlan::DropTypes { tag: _, names, missing, cascades } => {
                 backend.drop_types(names, missing, *cascades)

@@ -1,6 +1,6 @@
 //! Who may run definitions: whoever owns what is defined, may make something in its schema, or is a superuser.
 
-use onrush::{ColumnDefinition, ColumnDomain, DataType, EnumType, Table};
+use onrush::{ColumnDefinition, ColumnDomain, DataType, Table};
 use onrush_types::TableChange;
 
 use super::super::Backend;
@@ -8,10 +8,10 @@ use super::DefinitionPlan;
 use crate::access::Right;
 use crate::error::{Result, SqlError, state};
 use crate::sql::{
-    AlterPlan, Change, ColumnChange, DomainChange, DomainPlan, EnumPlan, ForeignKeyPlan,
-    PlannedChange, RoleStatement, SchemaPlan, SequencePlan, ViewPlan,
+    AlterPlan, Change, ColumnChange, CompositePlan, DomainChange, DomainPlan, EnumPlan,
+    ForeignKeyPlan, PlannedChange, RoleStatement, SchemaPlan, SequencePlan, ViewPlan,
 };
-use crate::{enum_types, schemas};
+use crate::{own_types, schemas};
 
 impl DefinitionPlan {
     pub(in crate::execute) fn check_rights(&self, backend: &Backend) -> Result<()> {
@@ -50,14 +50,20 @@ impl DefinitionPlan {
                     Ok(_) if view.or_replace => owns(&view.name),
                     _ => backend.check_may_create(&view.name),
                 }?;
-                let enums = view.columns.iter().filter_map(|(_, of)| enum_types::of_values(*of));
-                enums.map(EnumType::id).try_for_each(|it| backend.check_type_numbered(it))?;
+                let own = view.columns.iter();
+                let mut own = own.filter_map(|(_, of)| own_types::number_of_values(*of));
+                own.try_for_each(|it| backend.check_type_numbered(it))?;
                 view.types.iter().try_for_each(|of| backend.check_type(of))
             }
             DefinitionPlan::Sequence(SequencePlan::Create { name, .. })
             | DefinitionPlan::Enum(EnumPlan::Create { name, .. }) => backend.check_may_create(name),
             DefinitionPlan::Sequence(SequencePlan::Alter { name, .. })
-            | DefinitionPlan::Enum(EnumPlan::Alter { name, .. }) => owns(name),
+            | DefinitionPlan::Enum(EnumPlan::Alter { name, .. })
+            | DefinitionPlan::Composite(CompositePlan::Rename { name, .. }) => owns(name),
+            DefinitionPlan::Composite(CompositePlan::Create(of)) => {
+                backend.check_may_create(of.name())?;
+                backend.check_types(of.columns())
+            }
             DefinitionPlan::Domain(DomainPlan::Create(domain)) => {
                 backend.check_may_create(domain.name())?;
                 backend.check_types(domain.columns())
@@ -188,8 +194,8 @@ impl Backend {
     }
 
     fn check_type_of(&self, data_type: DataType, domain: Option<&ColumnDomain>) -> Result<()> {
-        let of_enum = || enum_types::of_values(data_type.into()).map(EnumType::id);
-        match domain.map(|domain| domain.number).or_else(of_enum) {
+        let own = || own_types::number_of_values(data_type.into());
+        match domain.map(|domain| domain.number).or_else(own) {
             Some(number) => self.check_type_numbered(number),
             None => Ok(()),
         }

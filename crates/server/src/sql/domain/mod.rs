@@ -277,6 +277,7 @@ pub(super) fn cast(planner: &Planner<'_>, domain: &Table, value: Expr) -> Result
     let number = planner.queries.domain(definition, conditions)?;
     let written = match definition.columns()[0].data_type {
         DataType::Enum(of) => of.note(),
+        DataType::Composite(of) => of.note(),
         other => values::type_name(other),
     };
     let dialect = OnrushDialect::new(written.len());

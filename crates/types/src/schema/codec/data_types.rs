@@ -1,8 +1,11 @@
 //! Types of columns as bytes: a number, and what it needs beside.
 
-use super::{Input, labels, push_short};
+use super::{Input, labels, push_short, push_u16};
 use crate::rounding;
-use crate::{DataType, EnumType};
+use crate::{CompositeType, DataType, EnumType, FIELDS_MAX};
+
+/// How deep composite types are inside of each other, at most.
+const DEPTH_MAX: u32 = 16;
 
 pub(super) fn push_type(data_type: DataType, out: &mut Vec<u8>) {
     match data_type {
@@ -53,6 +56,16 @@ pub(super) fn push_type(data_type: DataType, out: &mut Vec<u8>) {
             push_short(of.name().as_bytes(), out);
             labels::push(of.labels(), out);
         }
+        DataType::Composite(of) => {
+            out.push(32);
+            out.extend_from_slice(&of.id().to_le_bytes());
+            push_short(of.name().as_bytes(), out);
+            push_u16(of.fields().len(), out);
+            for (name, data_type) in of.fields() {
+                push_short(name.as_bytes(), out);
+                push_type(*data_type, out);
+            }
+        }
         DataType::Array(element) => {
             out.push(27);
             push_type(*element, out);
@@ -67,17 +80,35 @@ pub(super) fn push_type(data_type: DataType, out: &mut Vec<u8>) {
 }
 
 pub(super) fn read_type(input: &mut Input<'_>) -> Result<DataType, &'static str> {
+    read_nested(input, 0)
+}
+
+fn read_nested(input: &mut Input<'_>, depth: u32) -> Result<DataType, &'static str> {
     match input.u8()? {
         27 => {
             let tag = input.u8()?;
             let element = read_element(tag, input)?;
             element.array().ok_or("an array is of elements that it cannot have")
         }
+        32 if depth == DEPTH_MAX => Err("composite types are too deep inside of each other"),
+        32 => {
+            let (id, name) = (input.u32()?, input.name()?);
+            let count = usize::from(input.u16()?);
+            if count > FIELDS_MAX {
+                return Err("a composite type has too many fields");
+            }
+            let mut fields = Vec::new();
+            for _ in 0..count {
+                let name = input.name()?;
+                fields.push((name.into(), read_nested(input, depth + 1)?));
+            }
+            Ok(DataType::Composite(CompositeType::new(id, &name, fields)))
+        }
         tag => read_element(tag, input),
     }
 }
 
-/// A type that is no array, behind its tag.
+/// A type that is neither an array nor composite, behind its tag.
 fn read_element(tag: u8, input: &mut Input<'_>) -> Result<DataType, &'static str> {
     let data_type = match tag {
         1 => DataType::Boolean,
