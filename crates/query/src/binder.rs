@@ -30,7 +30,7 @@ use crate::syntax::{AllFields, MergedColumns, TypedConstants, folded, name_of, r
 use crate::types::ColumnType;
 use clauses::Items;
 use expression::Place;
-use recursion::{check_recursion, check_types};
+use recursion::{check_form, check_recursion, check_types};
 use scope::Scope;
 use types::Type;
 
@@ -169,6 +169,7 @@ impl Binder<'_> {
             let own = self.named.len();
             let columns = match (with.recursive, &table.query.with, &*table.query.body) {
                 (true, None, SetExpr::SetOperation { op, left, right, .. }) => {
+                    check_form(&name, *op, left, right)?;
                     let columns = self.body(left, None, outer)?;
                     check_recursion(&name, right)?;
                     // What is on the right may name what is on the left.

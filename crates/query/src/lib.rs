@@ -81,7 +81,9 @@ pub use computed::{RowExpressions, RowValues, RowlessValue};
 pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Refusal, Result};
-pub use functions::{EXCLUSIONS, SystemFunction, TO_DOMAIN, WITH_TIES, with_backslashes};
+pub use functions::{
+    EXCLUSIONS, SIMILAR_PART, SystemFunction, TO_DOMAIN, WITH_TIES, with_backslashes,
+};
 pub use interval::parse_interval;
 pub use memory::{QueryMemory, SpillOptions};
 pub use numeric::declared_numeric;

@@ -9,7 +9,9 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::sql::sqlparser::ast::{self, SelectItem, SetExpr, Spanned, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    self, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, Visit, Visitor,
+};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use onrush::{Row, TableDefinition};
@@ -18,6 +20,7 @@ use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
 use crate::relation::{MadeRows, Relation, Relations};
 use crate::statement::Statement;
+use crate::syntax::folded;
 use crate::types::ColumnType;
 
 /// Where expressions stand, for messages: in one of these, in many of them.
@@ -46,8 +49,31 @@ pub(crate) fn select(items: Vec<SelectItem>, rows: &[NamedRow]) -> Result<ast::Q
     let statement = statements.ok().and_then(|mut read| read.pop());
     let Some(ast::Statement::Query(mut query)) = statement else { return Err(internal()) };
     let SetExpr::Select(select) = &mut *query.body else { return Err(internal()) };
-    select.projection = items;
+    select.projection = items.into_iter().flat_map(|item| with_columns(item, rows)).collect();
     Ok(*query)
+}
+
+/// The columns that `row.*` stands for: DataFusion looks for a name with a schema only by both.
+fn with_columns(item: SelectItem, rows: &[NamedRow]) -> Vec<SelectItem> {
+    let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = &item
+    else {
+        return vec![item];
+    };
+    let parts: Vec<&ast::Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+    let is_it = |row: &&NamedRow| match parts.as_slice() {
+        [own] => folded(own) == row.name,
+        [schema, own] => {
+            folded(own) == row.name && row.schema.as_ref().is_some_and(|it| folded(schema) == *it)
+        }
+        _ => false,
+    };
+    let Some(row) = rows.iter().find(is_it) else { return vec![item] };
+    let quoted = |name: &str| ast::Ident::with_quote('"', name);
+    let column = |column: &NamedColumn| {
+        let parts = vec![quoted(&row.name), quoted(&column.name)];
+        SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(parts))
+    };
+    row.columns.iter().map(column).collect()
 }
 
 /// The expression as it is run, of rows with this schema.

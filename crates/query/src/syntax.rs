@@ -2,7 +2,6 @@
 //! written otherwise, names are given to expressions, and clauses that it would pass over in silence
 //! are refused.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -17,6 +16,7 @@ use crate::binder::{self, Bound};
 use crate::engine::QueryEngine;
 use crate::enumeration::own_name_of;
 use crate::error::{QueryError, Result};
+use crate::functions::SIMILAR_PART;
 use crate::nothing::is_surely_empty;
 use crate::relation::Relations;
 use crate::types::ColumnType;
@@ -27,8 +27,8 @@ pub(crate) use calls::{
 };
 use compared::InSight;
 pub(crate) use constants::TypedConstants;
-pub(crate) use labels::all_names;
-use labels::labels;
+pub(crate) use labels::{all_names, names};
+use labels::{labels, name_items};
 pub(crate) use merged::{MergedColumns, Sides};
 pub(crate) use sets::array_of;
 pub(crate) use timestamps::range_of;
@@ -48,6 +48,8 @@ mod merged;
 mod numbers;
 mod ordinality;
 mod populated;
+mod row_membership;
+mod set_all;
 mod sets;
 mod things;
 mod timestamps;
@@ -95,6 +97,9 @@ pub(crate) fn prepare(
     declared: &[Option<ColumnType>],
 ) -> Result<Prepared> {
     variadic::expand(query)?;
+    whole_rows::name_rows(query);
+    set_all::with_numbers(query);
+    row_membership::as_existence(query)?;
     ordinality::number_rows(query);
     timestamps::place_parts(query);
     let Bound { suspect, merged, constants, all_fields } =
@@ -139,6 +144,7 @@ pub(crate) fn name_of(expression: &Expr) -> Option<String> {
         Expr::CompoundIdentifier(parts) => parts.last().map(folded),
         Expr::Function(call) if domains::is_cast(call) => domains::name_of_cast(call),
         Expr::Function(call) => call.name.0.last().and_then(|part| match part {
+            ObjectNamePart::Identifier(name) if name.value == SIMILAR_PART => word("substring"),
             ObjectNamePart::Identifier(name) => Some(folded(name)),
             _ => None,
         }),
@@ -235,8 +241,12 @@ impl VisitorMut for Writer<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         numbers::with_own_digits(&mut query.body);
         values::with_subqueries(&mut query.body);
-        groups::tell_apart(query);
         self.sources.name(query, self.relations);
+        if let SetExpr::Select(select) = &*query.body {
+            self.sources.enter(select, self.relations);
+            groups::tell_apart(query, &self.sources);
+            self.sources.leave();
+        }
         if let Some(fetch) = query.fetch.take() {
             let offset = match query.limit_clause.take() {
                 Some(LimitClause::LimitOffset { offset, .. }) => offset,
@@ -256,7 +266,8 @@ impl VisitorMut for Writer<'_> {
                 frames::in_plain_numbers(window);
             }
         }
-        name_items(&mut select.projection);
+        self.sources.enter(select, self.relations);
+        name_items(&mut select.projection, &self.sources);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } =
                 item
@@ -265,8 +276,8 @@ impl VisitorMut for Writer<'_> {
             }
         }
         sets::in_columns(&mut select.projection);
+        whole_rows::group_by_fields(select);
         self.in_sight.enter(select);
-        self.sources.enter(select, self.relations);
         ControlFlow::Continue(())
     }
 
@@ -323,7 +334,8 @@ impl VisitorMut for Writer<'_> {
             {
                 *expression = call_of("current_schema", []);
             }
-            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+            Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => {
+                whole_rows::as_call(left);
                 self.in_sight.set_apart(right);
             }
             _ => {}
@@ -543,73 +555,4 @@ fn operator(written: &str) -> Option<BinaryOperator> {
         "/" => BinaryOperator::Divide,
         _ => return None,
     })
-}
-
-/// Gives each expression the name that PostgreSQL gives it, or one like it where that is taken:
-/// DataFusion wants them to differ.
-fn name_items(items: &mut [SelectItem]) {
-    let mut taken: HashSet<String> = HashSet::new();
-    let mut seen: HashSet<String> = HashSet::new();
-    for item in items.iter() {
-        if let SelectItem::ExprWithAlias { alias, .. } = item {
-            taken.insert(folded(alias));
-        }
-        if let SelectItem::UnnamedExpr(
-            column @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
-        ) = item
-        {
-            taken.extend(name_of(column));
-        }
-    }
-    for item in items {
-        let (expression, label) = match item {
-            SelectItem::UnnamedExpr(expression) => {
-                let is_column =
-                    matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-                if is_column && seen.insert(expression.to_string()) {
-                    continue;
-                }
-                let label = name_of(expression).unwrap_or_else(|| NAMELESS.to_owned());
-                (expression.clone(), label)
-            }
-            SelectItem::ExprWithAlias { expr, alias } => {
-                let label = folded(alias);
-                // The first of those called alike keeps its name. DataFusion takes no note of a column's own.
-                let is_own = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-                    && name_of(expr).as_ref() == Some(&label);
-                let key = if is_own { expr.to_string() } else { format!(" alias {label}") };
-                if seen.insert(key) {
-                    continue;
-                }
-                (expr.clone(), label)
-            }
-            _ => continue,
-        };
-        let mut name = label.clone();
-        let mut number = 2;
-        while !taken.insert(name.clone()) {
-            name = format!("{label} {number}");
-            number += 1;
-        }
-        *item = SelectItem::ExprWithAlias { expr: expression, alias: Ident::with_quote('"', name) };
-    }
-}
-
-/// The names of an answer's columns: from the statement where it tells them, else from the plan.
-pub(crate) fn names(labels: &[Label], planned: Vec<String>) -> Vec<String> {
-    let name = |label: &Label| match label {
-        Label::Name(name) => Some(name.clone()),
-        Label::Wildcard => None,
-    };
-    let front: Vec<String> = labels.iter().map_while(name).collect();
-    if front.len() == labels.len() {
-        return if front.len() == planned.len() { front } else { planned };
-    }
-    let mut back: Vec<String> = labels.iter().rev().map_while(name).collect();
-    back.reverse();
-    if front.len() + back.len() > planned.len() {
-        return planned;
-    }
-    let middle = planned[front.len()..planned.len() - back.len()].to_vec();
-    [front, middle, back].concat()
 }

@@ -10,7 +10,7 @@ use onrush_types::text;
 use crate::array::{read_array, write_array};
 use crate::enumeration;
 use crate::error::QueryError;
-use crate::functions::{bytes_of, escaped, limited, read_composite, styled_record};
+use crate::functions::{bytes_of, limited, read_composite, shown_escaped, styled_record};
 use crate::interval::parse_interval;
 use crate::interval_text;
 use crate::numeric::of_text;
@@ -118,7 +118,7 @@ pub fn write_text(value: &Value<'_>, out: &mut impl Write) -> Result {
         Value::Float64(number) if number.is_finite() => {
             styled_float(value, *number, DOUBLE_DIGITS, out)
         }
-        Value::Bytes(bytes) if current().escapes_bytes => out.write_str(&escaped(bytes)),
+        Value::Bytes(bytes) if current().escapes_bytes => out.write_str(&shown_escaped(bytes)),
         Value::Date(days) => write_date(*days, &current(), out),
         Value::Time(micros) => write_time(*micros, out),
         Value::Timestamp(micros) => write_timestamp(*micros, &current(), out),

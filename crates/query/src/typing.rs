@@ -20,9 +20,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::planner::{
-    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
-};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::utils::{COUNT_STAR_EXPANSION, merge_schema};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
@@ -62,6 +60,7 @@ use parameters::Told;
 pub(crate) use sources::of_source;
 pub use times::time_type;
 pub(crate) use times::{digits_of, fields_of_type};
+pub(crate) use vectors::Subscripts;
 
 /// The types that PostgreSQL's names stand for, where DataFusion takes them otherwise or not at all.
 #[derive(Debug)]
@@ -109,7 +108,9 @@ impl TypePlanner for Types {
                     "oid" | "xid" | "cid" => stored(DataType::Oid),
                     "name" | "cstring" => stored(DataType::Name),
                     "char" => Some(ColumnType::Char),
-                    "record" => stored(DataType::Composite(CompositeType::anonymous([]))),
+                    "record" => {
+                        CompositeType::anonymous([]).and_then(|of| stored(DataType::Composite(of)))
+                    }
                     "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
                     | "regrole" => stored(DataType::Text),
                     other => other.parse().ok().map(ColumnType::Stored),
@@ -169,26 +170,6 @@ impl ExprPlanner for Comparisons {
             return Ok(PlannerResult::Planned(planned));
         }
         intervals::planned(expr, schema)
-    }
-}
-
-/// Subscripts of jsonb, of names and of vectors.
-#[derive(Debug)]
-pub(crate) struct Subscripts;
-
-impl ExprPlanner for Subscripts {
-    fn plan_field_access(
-        &self,
-        expr: RawFieldAccessExpr,
-        schema: &DFSchema,
-    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        if let Some(planned) = json::subscript(&expr, schema)? {
-            return Ok(PlannerResult::Planned(planned));
-        }
-        Ok(match vectors::letter_of_name(&expr, schema)? {
-            Some(planned) => PlannerResult::Planned(planned),
-            None => PlannerResult::Original(vectors::subscript(&expr, schema).unwrap_or(expr)),
-        })
     }
 }
 
@@ -380,7 +361,9 @@ fn rewrite(
         intervals::as_spans(sorts.map(|sort| &mut sort.expr), schema);
     }
     let expression = match expression {
-        Expr::ScalarFunction(call) if call.func.name() == RECORD_FIELD => records::field(call)?,
+        Expr::ScalarFunction(call) if call.func.name() == RECORD_FIELD => {
+            records::read_field(call)?
+        }
         Expr::ScalarFunction(call) => numerics::function(call, schema)?,
         Expr::AggregateFunction(call) => {
             Expr::AggregateFunction(numerics::aggregate(call, schema)?)

@@ -19,8 +19,12 @@ use crate::{DataType, text};
 
 /// Most fields of a type: as many as a table has columns.
 pub const FIELDS_MAX: usize = 1024;
+/// How deep composite types are inside of each other, at most.
+pub(crate) const DEPTH_MAX: u32 = 16;
 /// Begins a note of a type.
 const NOTE: &str = "onrush_fields_";
+/// Most types of rows that queries make, for the whole life of a process.
+pub const ANONYMOUS_MAX: usize = 50_000;
 /// What a record is of that no one declared.
 const ANONYMOUS: &str = "record";
 
@@ -68,6 +72,8 @@ struct Identity {
 struct AllKept {
     by_number: Vec<&'static Kept>,
     numbers: HashMap<Identity, u32>,
+    /// How many of them are of rows that queries made.
+    anonymous: usize,
 }
 
 static KEPT: LazyLock<RwLock<AllKept>> = LazyLock::new(RwLock::default);
@@ -76,29 +82,41 @@ impl CompositeType {
     /// The type of a number and name in its database, with these fields.
     #[must_use]
     pub fn new(id: u32, name: &str, fields: Vec<CompositeField>) -> CompositeType {
-        let of = Identity { id, name: name.into(), fields: fields.into() };
+        let of = Identity { id: id.max(1), name: name.into(), fields: fields.into() };
+        CompositeType::kept(of).expect("those of a database are not counted")
+    }
+
+    /// The type of rows that a query makes of values of these types: their fields are called `f1`, `f2` and so on. None
+    /// as with [`named`](Self::named).
+    #[must_use]
+    pub fn anonymous(types: impl IntoIterator<Item = DataType>) -> Option<CompositeType> {
+        let field = |(at, data_type)| (format!("f{}", at + 1).into(), data_type);
+        CompositeType::named(types.into_iter().enumerate().map(field).collect())
+    }
+
+    /// The type of rows that a query makes of values under these names. None where there are [`ANONYMOUS_MAX`] others
+    /// already: clients choose them, and they are never given back.
+    #[must_use]
+    pub fn named(fields: Vec<CompositeField>) -> Option<CompositeType> {
+        CompositeType::kept(Identity { id: 0, name: ANONYMOUS.into(), fields: fields.into() })
+    }
+
+    fn kept(of: Identity) -> Option<CompositeType> {
         let mut kept = KEPT.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = kept.numbers.get(&of) {
-            return CompositeType(kept.by_number[*number as usize]);
+            return Some(CompositeType(kept.by_number[*number as usize]));
+        }
+        if of.id == 0 {
+            if kept.anonymous == ANONYMOUS_MAX {
+                return None;
+            }
+            kept.anonymous += 1;
         }
         let number = kept.by_number.len() as u32;
         kept.numbers.insert(of.clone(), number);
         let made: &'static Kept = Box::leak(Box::new(Kept { number, of }));
         kept.by_number.push(made);
-        CompositeType(made)
-    }
-
-    /// The type of rows that a query makes of values of these types: their fields are called `f1`, `f2` and so on.
-    #[must_use]
-    pub fn anonymous(types: impl IntoIterator<Item = DataType>) -> CompositeType {
-        let field = |(at, data_type)| (format!("f{}", at + 1).into(), data_type);
-        CompositeType::named(types.into_iter().enumerate().map(field).collect())
-    }
-
-    /// The type of rows that a query makes of values under these names.
-    #[must_use]
-    pub fn named(fields: Vec<CompositeField>) -> CompositeType {
-        CompositeType::new(0, ANONYMOUS, fields)
+        Some(CompositeType(made))
     }
 
     /// By which name [`DataType`] is read as this type in this process.
@@ -136,6 +154,26 @@ impl CompositeType {
     #[must_use]
     pub fn fields(self) -> &'static [CompositeField] {
         &self.0.of.fields
+    }
+
+    /// How many composite types are inside of each other, this one included.
+    fn depth(self) -> u32 {
+        let inside = self.fields().iter().map(|(_, data_type)| match data_type {
+            DataType::Composite(of) => of.depth(),
+            _ => 0,
+        });
+        1 + inside.max().unwrap_or(0)
+    }
+
+    /// The reason why no column can be of it, if so.
+    pub(crate) fn fault(self) -> Option<&'static str> {
+        match () {
+            () if self.depth() > DEPTH_MAX => {
+                Some("composite types are at most 16 deep inside of each other")
+            }
+            () if self.fields().len() > FIELDS_MAX => Some("a composite type has too many fields"),
+            () => self.fields().iter().find_map(|(_, data_type)| data_type.fault()),
+        }
     }
 
     /// Whether a type is among its fields, those of composite types inside of it included.
@@ -339,10 +377,23 @@ mod tests {
     }
 
     #[test]
+    fn types_are_only_so_deep_inside_of_each_other() {
+        let nested = |depth: u32| {
+            let mut of = pair();
+            for id in 1..depth {
+                of = CompositeType::new(id, "outer", vec![("of".into(), DataType::Composite(of))]);
+            }
+            of
+        };
+        assert_eq!(nested(DEPTH_MAX).fault(), None);
+        assert!(nested(DEPTH_MAX + 1).fault().is_some());
+    }
+
+    #[test]
     fn equal_types_are_one() {
         assert_eq!(pair(), pair());
         assert_eq!(DataType::Composite(pair()), pair().note().parse().expect("it is noted"));
-        let row = CompositeType::anonymous([DataType::Int32, DataType::Text]);
+        let row = CompositeType::anonymous([DataType::Int32, DataType::Text]).expect("few");
         assert_ne!(row, pair());
         assert_eq!(row.fields()[1].0.as_ref(), "f2");
     }

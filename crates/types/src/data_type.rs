@@ -209,6 +209,7 @@ impl DataType {
             }
             DataType::Rounded(clock, digits) => rounding::fault(clock, digits),
             DataType::Array(element) => element.fault(),
+            DataType::Composite(of) => of.fault(),
             _ => None,
         }
     }

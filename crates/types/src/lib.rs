@@ -41,7 +41,8 @@ mod time_tz;
 pub mod value;
 
 pub use composite::{
-    CompositeField, CompositeType, FIELDS_MAX, MalformedRecord, read_record, write_record,
+    ANONYMOUS_MAX, CompositeField, CompositeType, FIELDS_MAX, MalformedRecord, read_record,
+    write_record,
 };
 pub use convert::has_more_characters;
 pub use data_type::DataType;

@@ -106,7 +106,9 @@ impl Binder<'_> {
                 let is_same = |other: &Item<'_>| {
                     let column =
                         |item: &Item<'_>| item.column.as_ref().map(|(own, _)| own.identity);
-                    first.expression == other.expression && column(first) == column(other)
+                    let is_alike =
+                        first.expression == other.expression && column(first) == column(other);
+                    is_alike || is_column_of(first, other) || is_column_of(other, first)
                 };
                 match found.all(is_same) {
                     true => Ok(Meant::Item(first)),
@@ -358,6 +360,24 @@ fn check_is_merged(item: &Item<'_>, name: &Ident, scope: &Scope<'_>) -> Result<(
             let hint = "Give the column of the answer a name of its own.";
             Err(QueryError::refused("0A000", message).at(name.span).hint(hint))
         }
+    }
+}
+
+/// Whether an item is a column by its name that another one, of a star, is, too.
+fn is_column_of(item: &Item<'_>, of_star: &Item<'_>) -> bool {
+    let (Some(expression), Some((column, _))) = (item.expression, &of_star.column) else {
+        return false;
+    };
+    match expression {
+        // Were there several of the name, it would have been refused.
+        Expr::Identifier(name) => folded(name) == column.name,
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [.., relation, name] => {
+                folded(relation) == column.relation && folded(name) == column.name
+            }
+            _ => false,
+        },
+        _ => false,
     }
 }
 

@@ -1,23 +1,109 @@
 //! Where a recursive query must not name itself.
 
-use datafusion::sql::sqlparser::ast::{JoinOperator, SetExpr, TableFactor, TableWithJoins};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    JoinOperator, ObjectName, SetExpr, SetOperator, TableFactor, TableWithJoins, visit_relations,
+};
 
 use super::Columns;
 use crate::error::{QueryError, Result};
 use crate::syntax::unqualified;
 
-/// Refuses a recursive part that names itself where an outer join makes up rows for those that it has not: what is
-/// new in a round would not only come of what was new in the one before.
+/// Refuses a recursive part that names itself more than once, or where what is new in a round would not only come of
+/// what was new in the one before: in an outer join, which makes up rows, in a subquery, or behind EXCEPT.
 ///
 /// # Errors
 /// `42P19`.
 pub(super) fn check_recursion(name: &str, part: &SetExpr) -> Result<()> {
+    let mut found = 0;
+    check_part(name, part, &mut found)?;
+    match found {
+        0 | 1 => Ok(()),
+        _ => Err(refused(name, "more than once")),
+    }
+}
+
+/// Refuses a query that names itself and is no UNION, or names itself in front of that.
+///
+/// # Errors
+/// `42P19`.
+pub(super) fn check_form(
+    name: &str,
+    operator: SetOperator,
+    left: &SetExpr,
+    right: &SetExpr,
+) -> Result<()> {
+    let is_named = |part: &SetExpr| {
+        let mut found = 0;
+        // How it names itself there does not matter.
+        let _ = check_part(name, part, &mut found);
+        found > 0
+    };
+    if is_named(left) {
+        return Err(refused(name, "within its non-recursive term"));
+    }
+    if operator != SetOperator::Union && is_named(right) {
+        let message = format!(
+            "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+        );
+        return Err(QueryError::refused("42P19", message));
+    }
+    Ok(())
+}
+
+fn refused(name: &str, place: &str) -> QueryError {
+    let message = format!("recursive reference to query \"{name}\" must not appear {place}");
+    QueryError::refused("42P19", message)
+}
+
+fn check_part(name: &str, part: &SetExpr, found: &mut usize) -> Result<()> {
     match part {
-        SetExpr::Select(select) => select.from.iter().try_for_each(|from| check_joins(name, from)),
-        SetExpr::SetOperation { left, right, .. } => {
-            check_recursion(name, left)?;
-            check_recursion(name, right)
+        SetExpr::Select(select) => {
+            let in_subquery = |seen: ControlFlow<()>| match seen.is_break() {
+                true => Err(refused(name, "within a subquery")),
+                false => Ok(()),
+            };
+            let is_it = |relation: &ObjectName| match unqualified(relation).join(".") == name {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            in_subquery(visit_relations(&select.projection, is_it))?;
+            in_subquery(visit_relations(&select.selection, is_it))?;
+            in_subquery(visit_relations(&select.having, is_it))?;
+            select.from.iter().try_for_each(|from| {
+                check_joins(name, from)?;
+                let joined = from.joins.iter().map(|join| &join.relation);
+                let all = std::iter::once(&from.relation).chain(joined);
+                all.into_iter().try_for_each(|factor| count_names(name, factor, found))
+            })
         }
+        SetExpr::SetOperation { op, left, right, .. } => {
+            check_part(name, left, found)?;
+            let before = *found;
+            check_part(name, right, found)?;
+            match op {
+                SetOperator::Except if *found > before => Err(refused(name, "within EXCEPT")),
+                _ => Ok(()),
+            }
+        }
+        SetExpr::Query(query) => check_part(name, &query.body, found),
+        _ => Ok(()),
+    }
+}
+
+fn count_names(name: &str, factor: &TableFactor, found: &mut usize) -> Result<()> {
+    match factor {
+        TableFactor::Table { name: table, args: None, .. } => {
+            *found += usize::from(unqualified(table).join(".") == name);
+            Ok(())
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            count_names(name, &table_with_joins.relation, found)?;
+            let mut joins = table_with_joins.joins.iter();
+            joins.try_for_each(|join| count_names(name, &join.relation, found))
+        }
+        TableFactor::Derived { subquery, .. } => check_part(name, &subquery.body, found),
         _ => Ok(()),
     }
 }
@@ -35,10 +121,7 @@ fn check_joins(name: &str, from: &TableWithJoins) -> Result<()> {
             _ => false,
         };
         if is_refused {
-            let message = format!(
-                "recursive reference to query \"{name}\" must not appear within an outer join"
-            );
-            return Err(QueryError::refused("42P19", message));
+            return Err(refused(name, "within an outer join"));
         }
         is_before |= is_joined;
     }

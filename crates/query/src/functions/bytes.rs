@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine};
 use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{Result, plan_err};
 use datafusion::functions::{core, unicode};
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 use onrush::{DataType, Value};
 
 use super::SystemFunction;
+use super::bytes_text::{of_digits, of_escapes};
 use crate::error::QueryError;
 use crate::text::read_text;
 
@@ -109,6 +110,10 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
             }
             .into())
         }),
+        SystemFunction::fallible("decode", bytes.into(), |given| match given {
+            [Value::Text(text), Value::Text(form)] => Ok(Value::from(decoded(text, form)?)),
+            _ => Ok(Value::Null),
+        }),
         SystemFunction::fallible("convert_to", bytes.into(), |given| match given {
             [Value::Text(text), Value::Text(encoding)] => {
                 check_encoding(encoding)?;
@@ -157,14 +162,53 @@ fn base64(bytes: &[u8]) -> String {
     lines.join(&b'\n').into_iter().map(char::from).collect()
 }
 
+/// The bytes that a text stands for in one of the forms of `encode`.
+fn decoded(text: &str, form: &str) -> crate::Result<Vec<u8>> {
+    match form.to_lowercase().as_str() {
+        "hex" => of_digits(text),
+        "escape" => of_escapes(text),
+        "base64" => {
+            let is_space = |character: char| matches!(character, ' ' | '\t' | '\n' | '\r');
+            let digits: String = text.chars().filter(|letter| !is_space(*letter)).collect();
+            STANDARD.decode(&digits).map_err(|error| {
+                let message = match error {
+                    DecodeError::InvalidByte(at, _) if !digits[at..].starts_with('=') => {
+                        let letter = digits[at..].chars().next().unwrap_or_default();
+                        format!("invalid symbol \"{letter}\" found while decoding base64 sequence")
+                    }
+                    _ => "invalid base64 end sequence".to_owned(),
+                };
+                QueryError::refused("22023", message)
+            })
+        }
+        _ => {
+            let message = format!("unrecognized encoding: \"{form}\"");
+            Err(QueryError::refused("22023", message))
+        }
+    }
+}
+
 /// Bytes that are no character of ASCII by their octal numbers.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub(super) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
             b'\\' => text.push_str("\\\\"),
             0 | 128.. => text.push_str(&format!("\\{byte:03o}")),
             other => text.push(char::from(*other)),
+        }
+    }
+    text
+}
+
+/// The same as values are shown: what is not seen on paper by its number, too.
+pub(crate) fn shown_escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            32..=126 => text.push(char::from(*byte)),
+            other => text.push_str(&format!("\\{other:03o}")),
         }
     }
     text

@@ -14,7 +14,7 @@ pub(crate) fn bytes_of(written: &str) -> Result<Vec<u8>> {
 }
 
 /// Blanks may stand between two bytes.
-fn of_digits(digits: &str) -> Result<Vec<u8>> {
+pub(super) fn of_digits(digits: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let mut rest = digits.chars();
     while let Some(first) = rest.next() {
@@ -38,7 +38,7 @@ fn refused(message: String) -> QueryError {
     QueryError::refused("22023", message)
 }
 
-fn of_escapes(written: &str) -> Result<Vec<u8>> {
+pub(super) fn of_escapes(written: &str) -> Result<Vec<u8>> {
     let bad = || QueryError::refused("22P02", "invalid input syntax for type bytea");
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written.as_bytes();
@@ -68,12 +68,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::functions::escaped;
+    use crate::functions::bytes::{escaped, shown_escaped};
 
     proptest! {
         #[test]
         fn bytes_are_read_as_they_are_written(bytes in any::<Vec<u8>>()) {
             prop_assert_eq!(bytes_of(&escaped(&bytes)).unwrap(), bytes.clone());
+            prop_assert_eq!(bytes_of(&shown_escaped(&bytes)).unwrap(), bytes.clone());
             let digits: String = bytes.iter().map(|byte| format!("{byte:02X} ")).collect();
             prop_assert_eq!(bytes_of(&format!("\\x{digits}")).unwrap(), bytes);
         }

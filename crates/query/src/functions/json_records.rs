@@ -8,10 +8,10 @@ use onrush_types::write_record;
 use serde_json::value::RawValue;
 
 use super::json_rows::{Members, check_depth, not_json, read, text_of};
+use super::records::field_text;
 use super::typed::{Given, TypedFunction};
 use crate::array::write_array;
 use crate::error::{QueryError, Result};
-use crate::text::{read_text, written_plainly};
 use crate::types::ColumnType;
 
 /// The records of an array of objects, as an array.
@@ -125,5 +125,5 @@ fn field(data_type: DataType, json: &str) -> Result<Option<String>> {
         _ if json.starts_with('"') => text_of(json)?,
         _ => json.to_owned(),
     };
-    Ok(Some(written_plainly(&read_text(data_type, &text)?)))
+    Ok(Some(field_text(data_type, &text)?))
 }

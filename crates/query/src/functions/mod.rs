@@ -80,7 +80,7 @@ pub(crate) use array_casts::{ElementCasts, of_elements};
 pub(crate) use array_numbers::FROM_ZERO;
 pub(crate) use array_sets::{ARRAY_CONTAINS, ARRAYS_OVERLAP};
 pub(crate) use averages::{decimal_sum, numeric_average};
-pub(crate) use bytes::escaped;
+pub(crate) use bytes::shown_escaped;
 pub(crate) use bytes_text::bytes_of;
 pub(crate) use casts::CheckedCasts;
 pub(crate) use checked::CheckedArithmetic;
@@ -124,6 +124,7 @@ pub(crate) use numeric_keys::{NUMERIC_KEY, has_numeric, key_of};
 pub(crate) use numeric_math::quotient;
 pub(crate) use numeric_sums::numeric_sum;
 pub(crate) use ordered_sets::{is_ordered_set, ordered_sets};
+pub use patterns::SIMILAR_PART;
 pub(crate) use patterns::{
     ALL_BY_PATTERN, FOUND_BY_PATTERN, LIBRARY_PATTERN, PART_BY_PATTERN, SIMILAR_PATTERN,
     SPLIT_BY_PATTERN, goes_back, library_pattern,
@@ -132,8 +133,8 @@ pub(crate) use real_deviations::real_deviation;
 pub(crate) use real_sums::real_sum;
 pub(crate) use record_keys::record_key_of;
 pub(crate) use records::{
-    RECORD_FIELD, RECORD_FIELD_AS_IS, RECORD_IS_NOT_NULL, RECORD_IS_NULL, RECORD_OF, RECORD_TEXT,
-    ROW, read_composite, styled_record,
+    RECORD_FIELD, RECORD_FIELD_AS_IS, RECORD_IS_NOT_NULL, RECORD_IS_NULL, RECORD_OF,
+    RECORD_OF_JOINED, RECORD_TEXT, ROW, read_composite, styled_record,
 };
 pub(crate) use session::{bind, bind_to_column, is_told_where_called};
 pub(crate) use single::{SINGLE_VALUE, SingleRows, single_value};

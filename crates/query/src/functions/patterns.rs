@@ -12,6 +12,8 @@ use crate::error::{QueryError, Result};
 use crate::pattern::{Flags, Found, Pattern, behind, in_library};
 use crate::types::ColumnType;
 
+/// What stands between the marks of a pattern of SIMILAR TO: a text, the pattern and its escape character.
+pub const SIMILAR_PART: &str = "similar_substring";
 /// The regular expression of a pattern of SIMILAR TO.
 pub(crate) const SIMILAR_PATTERN: &str = "similar_pattern";
 /// A regular expression in the words of the library.
@@ -38,6 +40,12 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
                     return Err(QueryError::refused("22025", "invalid escape string"));
                 }
                 Ok(similar(pattern, escape).into())
+            }
+            _ => Ok(Value::Null),
+        }),
+        SystemFunction::fallible(SIMILAR_PART, text, |given| match given {
+            [Value::Text(text), Value::Text(pattern), Value::Text(escape)] => {
+                similar_substring(text, pattern, escape)
             }
             _ => Ok(Value::Null),
         }),
@@ -295,7 +303,44 @@ fn fill(made: &mut String, other: &str, text: &str, found: &Found) {
 
 /// A pattern of SIMILAR TO as a regular expression that must fit all of a text.
 fn similar(pattern: &str, escape: Option<char>) -> String {
-    let mut written = String::from("(?s)^(?:");
+    format!("(?s)^(?:{})$", similar_part(pattern, escape, false))
+}
+
+/// A pattern of SIMILAR TO with up to two marks, the escape character and a double quote, as a regular expression whose
+/// group is what stands between them; the part in front fits as little as it can.
+fn similar_parts(pattern: &str, escape: Option<char>) -> Result<String> {
+    let Some(mark) = escape else { return Ok(similar(pattern, escape)) };
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if character != mark {
+            part.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('"') => parts.push(std::mem::take(&mut part)),
+            escaped => part.extend([Some(character), escaped].into_iter().flatten()),
+        }
+    }
+    parts.push(part);
+    let plain = |part: &str| similar_part(part, escape, false);
+    Ok(match parts.as_slice() {
+        [whole] => format!("(?s)^(?:{})$", plain(whole)),
+        [front, rest @ ..] if rest.len() <= 2 => {
+            let front = similar_part(front, escape, true);
+            let behind = rest.get(1).map(|part| plain(part)).unwrap_or_default();
+            format!("(?s)^(?:{front})({})(?:{behind})$", plain(&rest[0]))
+        }
+        _ => {
+            let message = "SQL regular expression may not contain more than two escape-double-quote separators";
+            return Err(QueryError::refused("2200C", message));
+        }
+    })
+}
+
+/// A part of a pattern, that fits as much as it can or, where it `is_lazy`, as little.
+fn similar_part(pattern: &str, escape: Option<char>, is_lazy: bool) -> String {
+    let mut written = String::new();
     let mut is_in_class = false;
     let mut characters = pattern.chars().peekable();
     while let Some(character) = characters.next() {
@@ -326,13 +371,29 @@ fn similar(pattern: &str, escape: Option<char>) -> String {
                 written.push('[');
                 is_in_class = true;
             }
-            '%' => written.push_str(".*"),
+            '%' => written.push_str(if is_lazy { ".*?" } else { ".*" }),
+            '*' | '+' | '?' | '}' if is_lazy => written.extend([character, '?']),
             '_' => written.push('.'),
             '(' => written.push_str("(?:"),
             '\\' | '.' | '^' | '$' => written.extend(['\\', character]),
             other => written.push(other),
         }
     }
-    written.push_str(")$");
     written
+}
+
+/// What stands between the marks of a pattern of SIMILAR TO that fits a text, or all of it.
+fn similar_substring(text: &str, pattern: &str, escape: &str) -> Result<Value<'static>> {
+    let mut characters = escape.chars();
+    let escape = characters.next();
+    if characters.next().is_some() {
+        return Err(QueryError::refused("22025", "invalid escape string"));
+    }
+    let pattern = similar_parts(pattern, escape)?;
+    let pattern = regex::Regex::new(&pattern).map_err(|error| {
+        let message = format!("invalid regular expression: {error}");
+        QueryError::refused("2201B", message)
+    })?;
+    let found = pattern.captures(text).and_then(|found| found.get(1).or_else(|| found.get(0)));
+    Ok(found.map_or(Value::Null, |part| part.as_str().to_owned().into()))
 }

@@ -7,15 +7,16 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    TypeSignature, Volatility,
 };
 use onrush::{CompositeType, DataType, Value};
-use onrush_types::{read_record, write_record};
+use onrush_types::{ANONYMOUS_MAX, read_record, write_record};
 
 use super::typed::TypedFunction;
-use super::{argument_columns, type_name};
+use super::{argument_columns, limited, type_name};
 use crate::columns::ColumnBuilder;
 use crate::error::QueryError;
+use crate::numeric::of_text;
 use crate::style::by_default;
 use crate::text::{read_text, write_text_of, written_plainly};
 use crate::types::{ColumnType, column_type, field, planned_field};
@@ -25,6 +26,8 @@ use crate::values::value_at;
 pub(crate) const ROW: &str = "row";
 /// The function that makes one of names and values in turn.
 pub(crate) const RECORD_OF: &str = "record_of";
+/// The same of a row that an outer join may not have found: NULL where all values are.
+pub(crate) const RECORD_OF_JOINED: &str = "record_of_joined";
 /// A field of a record, by its name, while a statement is read; any `numeric` is a decimal there.
 pub(crate) const RECORD_FIELD: &str = "record_field";
 /// The same once all types are known.
@@ -37,16 +40,6 @@ pub(crate) const RECORD_IS_NULL: &str = "record_is_null";
 pub(crate) const RECORD_IS_NOT_NULL: &str = "record_is_not_null";
 
 pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
-    let anonymous = |given: &[ColumnType]| {
-        ColumnType::Stored(DataType::Composite(CompositeType::anonymous(
-            given.iter().map(|own| field_type(*own)),
-        )))
-    };
-    let row = TypedFunction::new(ROW, anonymous, |given| {
-        let written = |value: &Value<'_>| (!value.is_null()).then(|| written_plainly(value));
-        let fields: Vec<Option<String>> = given.values.iter().map(written).collect();
-        Ok(Value::from(write_record(fields.iter().map(Option::as_deref))))
-    });
     let text = |_: &[ColumnType]| ColumnType::Stored(DataType::Text);
     let record_text = TypedFunction::new(RECORD_TEXT, text, |given| {
         let ([value], [own]) = (given.values, given.types) else { return Ok(Value::Null) };
@@ -65,16 +58,22 @@ pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
         let signature = Signature::any(2, Volatility::Immutable);
         Arc::new(ScalarUDF::new_from_impl(RecordField { is_planned, signature }))
     };
+    let record_of = |form| {
+        let signature = Signature::one_of(
+            vec![TypeSignature::Nullary, TypeSignature::VariadicAny],
+            Volatility::Immutable,
+        );
+        Arc::new(ScalarUDF::new_from_impl(RecordOf { form, signature }))
+    };
     vec![
-        row.into_udf(),
         record_text.strict().into_udf(),
         is_null.into_udf(),
         is_not_null.into_udf(),
         field(true),
         field(false),
-        Arc::new(ScalarUDF::new_from_impl(RecordOf {
-            signature: Signature::variadic_any(Volatility::Immutable),
-        })),
+        record_of(Form::Row),
+        record_of(Form::Named),
+        record_of(Form::Joined),
     ]
 }
 
@@ -137,11 +136,38 @@ pub(crate) fn read_composite(of: CompositeType, written: &str) -> crate::Result<
     let mut read = Vec::with_capacity(fields.len());
     for ((_, data_type), field) in of.fields().iter().zip(fields) {
         read.push(match field {
-            Some(text) => Some(written_plainly(&read_text(*data_type, &text)?)),
+            Some(text) => Some(field_text(*data_type, &text)?),
             None => None,
         });
     }
     Ok(write_record(read.iter().map(Option::as_deref)))
+}
+
+/// A field as it is kept: with the digits and the blanks of its type.
+///
+/// # Errors
+/// Text that is none of the type.
+pub(crate) fn field_text(data_type: DataType, text: &str) -> crate::Result<String> {
+    Ok(match data_type {
+        DataType::Decimal { precision, scale } => {
+            let limits = (u16::from(precision), i16::from(scale));
+            written_plainly(&Value::Numeric(limited(of_text(text)?, Some(limits))?))
+        }
+        DataType::Char(length) => {
+            let text = text.trim_end_matches(' ');
+            let (length, count) = (usize::from(length), text.chars().count());
+            if count > length {
+                let message = format!("value too long for type character({length})");
+                return Err(QueryError::refused("22001", message));
+            }
+            format!("{text}{}", " ".repeat(length - count))
+        }
+        DataType::Varchar(length) if text.chars().count() > length as usize => {
+            let message = format!("value too long for type character varying({length})");
+            return Err(QueryError::refused("22001", message));
+        }
+        other => written_plainly(&read_text(other, text)?),
+    })
 }
 
 fn malformed(written: &str, why: String) -> QueryError {
@@ -241,15 +267,31 @@ fn constant(given: Option<&ScalarValue>) -> Result<&str> {
     }
 }
 
-/// A record of names and values in turn.
+/// What a record is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Form {
+    /// Values.
+    Row,
+    /// Names and values in turn.
+    Named,
+    /// The same, NULL where all values are.
+    Joined,
+}
+
+/// A record of values.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RecordOf {
+    form: Form,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for RecordOf {
     fn name(&self) -> &str {
-        RECORD_OF
+        match self.form {
+            Form::Row => ROW,
+            Form::Named => RECORD_OF,
+            Form::Joined => RECORD_OF_JOINED,
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -261,29 +303,44 @@ impl ScalarUDFImpl for RecordOf {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let mut fields = Vec::with_capacity(args.arg_fields.len() / 2);
-        for at in (0..args.arg_fields.len()).step_by(2) {
-            let name = constant(args.scalar_arguments.get(at).copied().flatten())?;
-            let Some(own) = args.arg_fields.get(at + 1) else {
-                return internal_err!("a name has no value");
-            };
-            fields.push((name.into(), field_type(column_type(own))));
-        }
-        let of = DataType::Composite(CompositeType::named(fields));
-        Ok(Arc::new(field(RECORD_OF, of.into(), true)))
+        let own = |given: &FieldRef| field_type(column_type(given));
+        let of = match self.form {
+            Form::Row => CompositeType::anonymous(args.arg_fields.iter().map(own)),
+            Form::Named | Form::Joined => {
+                let mut fields = Vec::with_capacity(args.arg_fields.len() / 2);
+                for (at, value) in args.arg_fields.iter().enumerate().skip(1).step_by(2) {
+                    let name = constant(args.scalar_arguments.get(at - 1).copied().flatten())?;
+                    fields.push((name.into(), own(value)));
+                }
+                CompositeType::named(fields)
+            }
+        };
+        let of = of.ok_or_else(|| {
+            let message = format!(
+                "queries have made {ANONYMOUS_MAX} kinds of rows already, which the server keeps as long as it runs"
+            );
+            QueryError::refused("54000", message).hint("Declare a type for rows, and cast to it.")
+        })?;
+        Ok(Arc::new(field(self.name(), DataType::Composite(of).into(), true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = argument_columns(&args)?;
+        let mut columns = argument_columns(&args)?;
+        if self.form != Form::Row {
+            columns = columns.into_iter().skip(1).step_by(2).collect();
+        }
         let mut made = StringBuilder::with_capacity(args.number_rows, args.number_rows * 16);
-        let mut fields = Vec::with_capacity(columns.len() / 2);
+        let mut fields = Vec::with_capacity(columns.len());
         for row in 0..args.number_rows {
             fields.clear();
-            for (values, own) in columns.iter().skip(1).step_by(2) {
+            for (values, own) in &columns {
                 let value = value_at(values, row, *own)?;
                 fields.push((!value.is_null()).then(|| written_plainly(&value)));
             }
-            made.append_value(write_record(fields.iter().map(Option::as_deref)));
+            match self.form == Form::Joined && fields.iter().all(Option::is_none) {
+                true => made.append_null(),
+                false => made.append_value(write_record(fields.iter().map(Option::as_deref))),
+            }
         }
         Ok(ColumnarValue::Array(Arc::new(made.finish())))
     }

@@ -11,7 +11,7 @@ use crate::functions::{
     JSON_AT_PATH, JSON_AT_PATH_TEXT, JSON_HAS_ALL, JSON_HAS_ANY, JSON_HAS_KEY, JSON_OF_ELEMENTS,
     JSON_OF_PAIRS, JSON_OF_ROWS, JSON_PAIR, JSON_PART, JSON_PART_TEXT, JSON_PATH_FINDS,
     JSON_PATH_HOLDS, JSON_ROW, JSON_WITHOUT_PATH, JSONB_OF_ELEMENTS, JSONB_OF_PAIRS, JSONB_ROW,
-    PART_BY_PATTERN, SIMILAR_PATTERN, TYPE_OF,
+    PART_BY_PATTERN, SIMILAR_PART, SIMILAR_PATTERN, TYPE_OF,
 };
 
 /// What a call stands for; none where it stands for itself.
@@ -219,6 +219,14 @@ pub(super) fn spelled_out(expression: &Expr) -> Option<Expr> {
         {
             call_of(PART_BY_PATTERN, [(**expr).clone(), (**pattern).clone()])
         }
+        Expr::Substring {
+            expr,
+            substring_from: Some(pattern),
+            substring_for: Some(escape),
+            ..
+        } if is_text(pattern) && (is_text(escape) || is_null(escape)) => {
+            call_of(SIMILAR_PART, [expr, pattern, escape].map(|given| (**given).clone()))
+        }
         Expr::Substring { expr, substring_from, substring_for, .. } => {
             let from = substring_from.as_ref().map_or_else(|| word("1"), |from| (**from).clone());
             let count = substring_for.as_ref().map(|count| (**count).clone());
@@ -231,6 +239,10 @@ pub(super) fn spelled_out(expression: &Expr) -> Option<Expr> {
         }
         _ => return None,
     })
+}
+
+fn is_null(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
 }
 
 fn is_text(expression: &Expr) -> bool {

@@ -145,7 +145,7 @@ fn pair(op: BinaryOperator, left: Expr, right: Expr) -> Expr {
 }
 
 /// The fields of a row that is written out.
-fn fields(row: &Expr) -> Option<Vec<Expr>> {
+pub(super) fn fields(row: &Expr) -> Option<Vec<Expr>> {
     match row {
         Expr::Nested(inner) => fields(inner),
         Expr::Tuple(fields) => Some(fields.clone()),

@@ -8,10 +8,11 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use super::whole_rows::Sources;
 use super::{call, folded, name_items};
 
 /// Writes such expressions in other words, wherever they stand.
-pub(super) fn tell_apart(query: &mut Query) {
+pub(super) fn tell_apart(query: &mut Query, sources: &Sources) {
     let SetExpr::Select(select) = &mut *query.body else { return };
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
     // No other columns come with what stands alone: it is no key.
@@ -24,7 +25,7 @@ pub(super) fn tell_apart(query: &mut Query) {
     if alike.forms.is_empty() {
         return;
     }
-    name_items(&mut select.projection);
+    name_items(&mut select.projection, sources);
     let _ = select.distinct.visit(&mut alike);
     let _ = select.projection.visit(&mut alike);
     let _ = select.group_by.visit(&mut alike);

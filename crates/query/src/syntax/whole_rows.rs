@@ -1,24 +1,53 @@
 //! Rows as values: `(a, b)`; `row_to_json(t)`, `json_agg(t)`, where `t` is a table.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectNamePart, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
+    JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value, visit_expressions_mut,
 };
 
 use super::labels::label;
 use super::{Label, call_of, folded};
-use crate::functions::{JSON_ROW, JSONB_ROW, RECORD_OF, ROW};
+use crate::functions::{JSON_ROW, JSONB_ROW, RECORD_OF, RECORD_OF_JOINED, ROW};
 use crate::relation::{Relation, Relations};
 
-/// What a relation is called, and its columns.
-type Source = (String, Vec<String>);
+/// A relation.
+struct Source {
+    /// What it is called.
+    name: String,
+    columns: Vec<String>,
+    /// An outer join may find no row of it, whose columns are all NULL then.
+    may_be_missing: bool,
+}
+
+/// An item that stands for columns.
+pub(super) enum Star {
+    All,
+    /// Those of a relation.
+    Of(String),
+}
+
+/// Those among the items.
+pub(super) fn stars(items: &[SelectItem]) -> Vec<Star> {
+    let star = |item: &SelectItem| match item {
+        SelectItem::Wildcard(_) => Some(Star::All),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+            Some(Star::Of(word(name.0.last()?)?))
+        }
+        _ => None,
+    };
+    items.iter().filter_map(star).collect()
+}
 
 /// The relations of each query around an expression, the innermost last.
 #[derive(Default)]
 pub(super) struct Sources {
     around: Vec<Vec<Source>>,
+    /// What the items of each query are called, which GROUP BY may mean.
+    aliases: Vec<Vec<String>>,
     /// Queries that WITH names.
     named: HashMap<String, Vec<String>>,
 }
@@ -40,19 +69,39 @@ impl Sources {
 
     pub(super) fn enter(&mut self, select: &Select, relations: &dyn Relations) {
         let sources = self.sources(select, relations);
+        let alias = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+            _ => None,
+        };
+        self.aliases.push(select.projection.iter().filter_map(alias).collect());
         self.around.push(sources);
     }
 
     pub(super) fn leave(&mut self) {
         self.around.pop();
+        self.aliases.pop();
     }
 
     fn sources(&self, select: &Select, relations: &dyn Relations) -> Vec<Source> {
-        let joined = select.from.iter().flat_map(|from| {
-            let joins = from.joins.iter().map(|join| &join.relation);
-            std::iter::once(&from.relation).chain(joins)
-        });
-        joined.filter_map(|relation| self.source(relation, relations)).collect()
+        let mut all = Vec::new();
+        for from in &select.from {
+            let first = all.len();
+            all.extend(self.source(&from.relation, relations));
+            for join in &from.joins {
+                let (is_left_outer, is_right_outer) = match &join.join_operator {
+                    JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => (true, false),
+                    JoinOperator::Right(_) | JoinOperator::RightOuter(_) => (false, true),
+                    JoinOperator::FullOuter(_) => (true, true),
+                    _ => (false, false),
+                };
+                if is_right_outer {
+                    all[first..].iter_mut().for_each(|source| source.may_be_missing = true);
+                }
+                let source = self.source(&join.relation, relations);
+                all.extend(source.map(|source| Source { may_be_missing: is_left_outer, ..source }));
+            }
+        }
+        all
     }
 
     fn source(&self, relation: &TableFactor, relations: &dyn Relations) -> Option<Source> {
@@ -71,7 +120,8 @@ impl Sources {
                     _ => return None,
                 };
                 if alias.is_none() {
-                    return Some((words.last()?.clone(), columns));
+                    let name = words.last()?.clone();
+                    return Some(Source { name, columns, may_be_missing: false });
                 }
                 (alias, columns)
             }
@@ -81,7 +131,7 @@ impl Sources {
         let renamed = alias.columns.iter().map(|column| folded(&column.name));
         let mut own: Vec<String> = renamed.collect();
         own.extend(columns.into_iter().skip(own.len()));
-        Some((folded(&alias.name), own))
+        Some(Source { name: folded(&alias.name), columns: own, may_be_missing: false })
     }
 
     /// The columns of a query as far as its words tell them.
@@ -106,7 +156,7 @@ impl Sources {
                             if sources.len() != joins {
                                 return None;
                             }
-                            columns.extend(sources.into_iter().flat_map(|(_, columns)| columns));
+                            columns.extend(sources.into_iter().flat_map(|source| source.columns));
                         }
                         _ => return None,
                     }
@@ -120,15 +170,53 @@ impl Sources {
     /// The row of a relation that a name stands for, as a record; none where the name is that of a column.
     pub(super) fn row(&self, name: &Ident) -> Option<Expr> {
         let wanted = folded(name);
+        if self.aliases.last().is_some_and(|aliases| aliases.contains(&wanted)) {
+            return None;
+        }
         for sources in self.around.iter().rev() {
-            if sources.iter().any(|(_, columns)| columns.contains(&wanted)) {
+            if sources.iter().any(|source| source.columns.contains(&wanted)) {
                 return None;
             }
-            if let Some((_, columns)) = sources.iter().find(|(own, _)| *own == wanted) {
-                return Some(call_of(RECORD_OF, named_columns(name, columns)));
+            if let Some(source) = sources.iter().find(|source| source.name == wanted) {
+                let function = if source.may_be_missing { RECORD_OF_JOINED } else { RECORD_OF };
+                return Some(call_of(function, named_columns(name, &source.columns)));
             }
         }
         None
+    }
+
+    /// The relation and the name of a column of the innermost query, as far as they are told.
+    fn place_of(&self, column: &Expr) -> (Option<String>, String) {
+        match column {
+            Expr::Identifier(name) => {
+                let name = folded(name);
+                let mut sources = self.around.last().into_iter().flatten();
+                let source = sources.find(|source| source.columns.contains(&name));
+                (source.map(|source| source.name.clone()), name)
+            }
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., relation, name] => (Some(folded(relation)), folded(name)),
+                _ => (None, column.to_string()),
+            },
+            other => (None, other.to_string()),
+        }
+    }
+
+    /// What tells a column of the innermost query from others, however it is written.
+    pub(super) fn key_of(&self, column: &Expr) -> String {
+        match self.place_of(column) {
+            (Some(relation), name) => format!("{relation}.{name}"),
+            (None, name) => name,
+        }
+    }
+
+    /// Whether a star among the items has the column, too.
+    pub(super) fn is_in_star(&self, column: &Expr, stars: &[Star]) -> bool {
+        let (relation, _) = self.place_of(column);
+        stars.iter().any(|star| match star {
+            Star::All => true,
+            Star::Of(own) => relation.as_ref() == Some(own),
+        })
     }
 
     /// Writes out the row where one is what a function of JSON is given.
@@ -152,11 +240,13 @@ impl Sources {
         let Expr::Identifier(name) = &*given else { return };
         let (Some(sources), wanted) = (self.around.last(), folded(name)) else { return };
         // A column of this name is nearer.
-        if sources.iter().any(|(_, columns)| columns.contains(&wanted)) {
+        if sources.iter().any(|source| source.columns.contains(&wanted)) {
             return;
         }
-        let Some((_, columns)) = sources.iter().find(|(name, _)| *name == wanted) else { return };
-        let row = call_of(row, named_columns(name, columns));
+        let Some(source) = sources.iter().find(|source| source.name == wanted) else { return };
+        // As a record it may be NULL.
+        let row = if source.may_be_missing { RECORD_OF_JOINED } else { row };
+        let row = call_of(row, named_columns(name, &source.columns));
         *given = row;
     }
 }
@@ -173,12 +263,57 @@ fn named_columns<'c>(
     })
 }
 
+/// `f(t.*)` and `t.* = u.*` with the names alone, which stand for the same rows. What `row(t.*)` has are the columns.
+pub(super) fn name_rows(query: &mut Query) {
+    let name = |name: &ObjectName| match name.0.as_slice() {
+        [part] => part.as_ident().cloned(),
+        _ => None,
+    };
+    let _: ControlFlow<()> = visit_expressions_mut(query, |expression| {
+        match expression {
+            Expr::QualifiedWildcard(relation, _) => {
+                if let Some(name) = name(relation) {
+                    *expression = Expr::Identifier(name);
+                }
+            }
+            Expr::Function(call) if !call.name.to_string().eq_ignore_ascii_case(ROW) => {
+                let FunctionArguments::List(list) = &mut call.args else {
+                    return ControlFlow::Continue(());
+                };
+                for given in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(relation)) =
+                        given
+                        && let Some(name) = name(relation)
+                    {
+                        let row = FunctionArgExpr::Expr(Expr::Identifier(name));
+                        *given = FunctionArg::Unnamed(row);
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+}
+
 /// `(a, b)` as the call of a function, where it stands for a record.
 pub(super) fn as_call(value: &mut Expr) {
     match value {
         Expr::Nested(inner) if matches!(**inner, Expr::Tuple(_)) => as_call(inner),
         Expr::Tuple(fields) => *value = call_of(ROW, std::mem::take(fields)),
         _ => {}
+    }
+}
+
+/// `GROUP BY (a, b)`, which groups by both.
+pub(super) fn group_by_fields(select: &mut Select) {
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return };
+    if groups.iter().any(|group| matches!(group, Expr::Tuple(_))) {
+        let each = std::mem::take(groups).into_iter().flat_map(|group| match group {
+            Expr::Tuple(fields) => fields,
+            other => vec![other],
+        });
+        *groups = each.collect();
     }
 }
 

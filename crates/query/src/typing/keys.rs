@@ -154,6 +154,18 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
         }
         Expr::ScalarFunction(mut call) if call.func.name() == "nullif" => {
             match call.args.as_mut_slice() {
+                [value, other]
+                    if let Some(of) = composite(value, schema).or(composite(other, schema)) =>
+                {
+                    let (value, other) = (std::mem::take(value), std::mem::take(other));
+                    let others = composite(&other, schema).unwrap_or(of);
+                    let own = composite(&value, schema).unwrap_or(of);
+                    check_alike(own, others)?;
+                    let is_it = record_key_of(value.clone(), own).eq(record_key_of(other, others));
+                    let null = Expr::Literal(ScalarValue::Utf8(None), None);
+                    let column = ColumnType::Stored(DataType::Composite(own));
+                    noted(when(is_it, null).otherwise(value)?, column)
+                }
                 [value, other] if is_jsonb(value, schema) => {
                     let value = std::mem::take(value);
                     let other = jsonb_key_of(std::mem::take(other));
@@ -187,6 +199,18 @@ pub(super) fn compared(expression: Expr, schema: &DFSchema) -> Result<Expr> {
                 .any(|given| given.get_type(schema).is_ok_and(|own| has_numeric(&own))) =>
         {
             return Err(not_supported(&format!("{} of numeric", call.func.name())));
+        }
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "greatest" | "least")
+                && call.args.iter().any(|given| composite(given, schema).is_some()) =>
+        {
+            return Err(not_supported(&format!("{} of records", call.func.name())));
+        }
+        Expr::AggregateFunction(aggregate)
+            if matches!(aggregate.func.name(), "min" | "max" | "mode" | "percentile_disc")
+                && aggregate.params.args.iter().any(|it| composite(it, schema).is_some()) =>
+        {
+            return Err(not_supported(&format!("{} of records", aggregate.func.name())));
         }
         Expr::AggregateFunction(mut aggregate) => {
             let name = aggregate.func.name().to_owned();

@@ -6,13 +6,15 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use onrush::{CompositeType, DataType};
 
+use std::sync::Arc;
+
 use super::{call, field_of, read};
 use crate::error::QueryError;
 use crate::functions::{
-    RECORD_FIELD_AS_IS, RECORD_IS_NOT_NULL, RECORD_IS_NULL, RECORD_TEXT, named, parse_function,
-    type_name,
+    RECORD_FIELD_AS_IS, RECORD_IS_NOT_NULL, RECORD_IS_NULL, RECORD_TEXT, ROW, named,
+    parse_function, type_name,
 };
-use crate::types::{ColumnType, column_type};
+use crate::types::{ColumnType, column_type, field};
 
 /// The composite type of a value.
 pub(super) fn composite(value: &Expr, schema: &DFSchema) -> Option<CompositeType> {
@@ -23,7 +25,7 @@ pub(super) fn composite(value: &Expr, schema: &DFSchema) -> Option<CompositeType
 }
 
 /// A field of a record, now that the type of that is known.
-pub(super) fn field(mut call: ScalarFunction) -> Result<Expr> {
+pub(super) fn read_field(mut call: ScalarFunction) -> Result<Expr> {
     call.func = named(RECORD_FIELD_AS_IS)?;
     Ok(Expr::ScalarFunction(call))
 }
@@ -44,13 +46,14 @@ pub(super) fn cast_to(
             // Any record is one of no declared type.
             () if own == of || of.is_anonymous() => Ok(*cast.expr),
             () if own.fields().len() == of.fields().len() => {
-                Ok(call(parse_function(DataType::Composite(of)), vec![*cast.expr]))
+                let record = fields_cast(*cast.expr, of, schema)?;
+                Ok(call(parse_function(DataType::Composite(of)), vec![record]))
             }
             () => {
+                let is_short = own.fields().len() < of.fields().len();
                 let (to, own) = (DataType::Composite(of), DataType::Composite(own));
                 let [to, own] = [to, own].map(|own| type_name(own.into()));
                 let message = format!("cannot cast type {own} to {to}");
-                let is_short = own.len() < to.len();
                 let detail = match is_short {
                     true => "Input has too few columns.",
                     false => "Input has too many columns.",
@@ -78,6 +81,20 @@ pub(super) fn cast_to(
             Err(QueryError::refused("42846", message).into())
         }
     }
+}
+
+/// A row that a query makes, each of whose fields is cast to that of a type.
+fn fields_cast(record: Expr, of: CompositeType, schema: &DFSchema) -> Result<Expr> {
+    let Expr::ScalarFunction(mut made) = record else { return Ok(record) };
+    if made.func.name() != ROW || made.args.len() != of.fields().len() {
+        return Ok(Expr::ScalarFunction(made));
+    }
+    for (given, (_, data_type)) in made.args.iter_mut().zip(of.fields()) {
+        let field = Arc::new(field("", (*data_type).into(), true));
+        let expr = Box::new(std::mem::take(given));
+        *given = super::casts::typed(Cast { expr, field }, schema)?;
+    }
+    Ok(Expr::ScalarFunction(made))
 }
 
 /// What is cast to another type than a composite one: a record as text, which is all that it may become.

@@ -3,12 +3,33 @@
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::expr_fn::substring;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::planner::RawFieldAccessExpr;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess};
 use onrush::DataType;
 
+use super::json;
 use crate::functions::{FROM_ZERO, named};
 use crate::types::{ColumnType, answer_type, column_type};
+
+/// Subscripts of jsonb, of names and of vectors.
+#[derive(Debug)]
+pub(crate) struct Subscripts;
+
+impl ExprPlanner for Subscripts {
+    fn plan_field_access(
+        &self,
+        expr: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        if let Some(planned) = json::subscript(&expr, schema)? {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        Ok(match letter_of_name(&expr, schema)? {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(subscript(&expr, schema).unwrap_or(expr)),
+        })
+    }
+}
 
 /// Whether a value is a vector, which is shown with blanks between its numbers.
 pub(super) fn is_vector(value: &Expr, schema: &DFSchema) -> bool {

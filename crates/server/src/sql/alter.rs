@@ -94,6 +94,7 @@ pub(super) fn plan(planner: &Planner<'_>, statement: &AlterTable) -> Result<Defi
         return Err(SqlError::not_supported(statement, FORMS));
     }
     let table = planner.lookup().table_that_may_be(name, *if_exists)?;
+    planner.lookup().check_is_no_type(&table)?;
     let is_sequence =
         planner.seen.table(&table).is_ok_and(|it| it.definition().sequence().is_some());
     if is_sequence {
@@ -169,6 +170,7 @@ pub(super) fn plan_set_schema(
     };
     let if_exists = alter.if_exists;
     let table = planner.lookup().table_that_may_be(&alter.name, if_exists)?;
+    planner.lookup().check_is_no_type(&table)?;
     if schemas::has_temporary(&table) {
         return Err(schema::moves_temporary());
     }

@@ -70,6 +70,7 @@ mod select;
 mod select_words;
 mod sequence;
 mod setting;
+mod similar_words;
 mod steps;
 mod storage;
 mod subscript_words;

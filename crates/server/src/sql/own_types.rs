@@ -1,8 +1,8 @@
 //! Statements that name types of users.
 //!
-//! Below the planner an enumerated or a composite type goes by its [note](onrush::EnumType::note), which is a name that is read like
-//! those of other types, and a cast to a domain is [written otherwise](super::domain::cast). What is kept of a
-//! statement names either by its number, so that it stays the same type under another name.
+//! Below the planner an enumerated or a composite type goes by its [note](onrush::EnumType::note), which is a name that
+//! is read like those of other types, and a cast to a domain is [written otherwise](super::domain::cast). What is kept
+//! of a statement names either by its number, so that it stays the same type under another name.
 
 use std::ops::ControlFlow;
 

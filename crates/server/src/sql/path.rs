@@ -157,6 +157,27 @@ impl<'b> Lookup<'b> {
         }
     }
 
+    /// Refuses what the engine calls so where it is a type.
+    ///
+    /// # Errors
+    /// `42809`, and `42P01` of a type that is no relation to PostgreSQL.
+    pub(crate) fn check_is_no_type(&self, table: &str) -> Result<()> {
+        let Ok(known) = self.seen.table(table) else { return Ok(()) };
+        let own = schemas::own_name(table);
+        match known.definition() {
+            definition if definition.is_composite() => {
+                let message = format!("\"{own}\" is a composite type");
+                Err(SqlError::new(state::WRONG_OBJECT_TYPE, message)
+                    .with_hint("Use ALTER TYPE instead."))
+            }
+            definition if definition.is_type() => {
+                let message = format!("relation \"{own}\" does not exist");
+                Err(SqlError::new(state::UNDEFINED_TABLE, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// As [`table_named`](Self::table_named); with `if_exists` its schema need not be there, either.
     pub(crate) fn table_that_may_be(&self, name: &ObjectName, if_exists: bool) -> Result<String> {
         match self.table_named(name) {

@@ -20,8 +20,8 @@ use super::view::materialized::{self, RefreshStatement};
 use super::{
     conflict_words, domain, exclusion_words, frame_words, like, limit_words, locking_words,
     merge_words, only_words, operator_words, order_words, overriding_words, record_words,
-    schema_elements, select_words, sequence, subscript_words, transaction_words, unique_words,
-    user, variadic_words,
+    schema_elements, select_words, sequence, similar_words, subscript_words, transaction_words,
+    unique_words, user, variadic_words,
 };
 use crate::error::{Result, SqlError};
 
@@ -93,6 +93,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         subscript_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
         record_words::spell(tokens, start..end);
+        similar_words::spell(tokens, start..end);
         locking_words::spell(tokens, start..tokens.len() - behind);
         conflict_words::spell(tokens, start..tokens.len() - behind);
         overriding_words::spell(tokens, start..tokens.len() - behind);

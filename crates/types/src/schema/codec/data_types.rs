@@ -1,11 +1,9 @@
 //! Types of columns as bytes: a number, and what it needs beside.
 
 use super::{Input, labels, push_short, push_u16};
+use crate::composite::DEPTH_MAX;
 use crate::rounding;
 use crate::{CompositeType, DataType, EnumType, FIELDS_MAX};
-
-/// How deep composite types are inside of each other, at most.
-const DEPTH_MAX: u32 = 16;
 
 pub(super) fn push_type(data_type: DataType, out: &mut Vec<u8>) {
     match data_type {
