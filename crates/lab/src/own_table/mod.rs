@@ -153,6 +153,10 @@ fn typical(data_type: DataType) -> DefaultValue {
         DataType::Name => text(8),
         DataType::Oid => Value::Int64(77),
         DataType::Array(_) => Value::from("{}"),
+        // Each field of it is NULL.
+        DataType::Composite(of) => {
+            Value::from(format!("({})", ",".repeat(of.fields().len().saturating_sub(1))))
+        }
         DataType::Enum(of) => of
             .labels()
             .iter()

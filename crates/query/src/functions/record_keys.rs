@@ -195,7 +195,7 @@ mod tests {
     fn records_are_ordered_field_by_field() {
         let numbers = DataType::Int32.array().expect("a type");
         let types = [DataType::Int32, DataType::Text, DataType::Float64, numbers];
-        let of = CompositeType::anonymous(types);
+        let of = CompositeType::anonymous(types).expect("few");
         let ascending = [
             "(-2,b,1,{})",
             "(1,\"\",1,{})",
@@ -221,7 +221,8 @@ mod tests {
     #[test]
     fn what_is_equal_has_one_key() {
         let of =
-            CompositeType::anonymous([DataType::Numeric(None), DataType::Float64, DataType::Jsonb]);
+            CompositeType::anonymous([DataType::Numeric(None), DataType::Float64, DataType::Jsonb])
+                .expect("few");
         assert_eq!(
             key(of, "(1.0,0,\"{\"\"a\"\": 1.0}\")"),
             key(of, "(1.00,-0,\"{\"\"a\"\": 1}\")")

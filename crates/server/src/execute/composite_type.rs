@@ -14,7 +14,7 @@ impl Backend {
         match plan {
             CompositePlan::Create(definition) => self.define_own(Touched::NOTHING, |transaction| {
                 own_types::hold(transaction, definition.columns())?;
-                transaction.create_table(definition.clone()).map(|_| ()).map_err(exists)
+                transaction.create_table((**definition).clone()).map(|_| ()).map_err(exists)
             }),
             CompositePlan::Rename { name, to } => self.define(Touched::NOTHING, |transaction| {
                 transaction.lock_table(name)?;

@@ -11,7 +11,7 @@ use crate::schemas;
 /// What becomes of composite types.
 #[derive(Clone, Debug)]
 pub(crate) enum CompositePlan {
-    Create(TableDefinition),
+    Create(Box<TableDefinition>),
     /// The engine calls it otherwise from now on.
     Rename {
         name: String,
@@ -62,7 +62,7 @@ pub(super) fn create(
         definition = definition.column(ColumnDefinition::new(&field, data_type));
         seen.push(field);
     }
-    Ok(DefinitionPlan::Composite(CompositePlan::Create(definition.composite().build()?)))
+    Ok(DefinitionPlan::Composite(CompositePlan::Create(Box::new(definition.composite().build()?))))
 }
 
 /// Refuses a column of a composite type with fields that could change behind the back of its records: they are kept as
