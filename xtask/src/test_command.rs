@@ -14,7 +14,7 @@ use crate::commands::{Step, run_all};
 const PLANTED_FEATURES: &str =
     "onrush-sim/planted-faults,onrush-sim/lost-cache,onrush-prove-wire/planted-faults";
 /// The tests that do more, or anything at all, with these features, by the crates that have them.
-const PLANTED_TESTS: [(&str, &str); 12] = [
+const PLANTED_TESTS: [(&str, &str); 13] = [
     ("prove-wire", "planted_faults_are_found"),
     ("sim", "a_panic_inside_stops_the_engine"),
     ("sim", "a_session_sees_its_own_commits"),
@@ -26,6 +26,7 @@ const PLANTED_TESTS: [(&str, &str); 12] = [
     ("sim", "real_processes"),
     ("sim", "references_meet_removals"),
     ("sim", "savepoints_over_stocks"),
+    ("sim", "serializable_reads_are_looked_at"),
     ("sim", "snapshots_given_up"),
 ];
 

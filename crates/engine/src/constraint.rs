@@ -141,7 +141,7 @@ impl TableChecks {
         definition: &TableDefinition,
         old: &TableDefinition,
     ) -> Option<TableChecks> {
-        let is_new = |check: &&CheckConstraint| !old.checks().contains(check);
+        let is_new = |check: &&CheckConstraint| check.is_validated && !old.checks().contains(check);
         let checks = definition.checks().iter().filter(is_new).cloned().collect();
         let was_there = |rule: &DomainRule| {
             old.rules().iter().any(|other| other.is_validated && other.has_condition_of(rule))

@@ -17,7 +17,7 @@ use crate::runtime::{Runtime, StopsWaiting};
 use crate::space::Space;
 use crate::status::{IntentResolver, TransactionStates};
 use crate::storage::{ImageWrites, Ranges, Storage};
-use crate::transaction::{IndexBuilds, OpenChanges};
+use crate::transaction::{IndexBuilds, OpenChanges, SerialOrder};
 use crate::tree::Trees;
 use crate::units::Epoch;
 
@@ -26,6 +26,7 @@ pub(crate) struct Engine {
     store: Store,
     pub(crate) open_changes: OpenChanges,
     pub(crate) index_builds: IndexBuilds,
+    pub(crate) serial_order: Arc<SerialOrder>,
 }
 
 impl Deref for Engine {
@@ -82,7 +83,11 @@ impl Engine {
         let runtime = Runtime::new(options, disk, database_id, recorders, admission, waiting);
         let storage = Storage::new(runtime, (image_writes, ranges), frames, space, epoch);
         let trees = Trees::new(storage, IntentResolver::new(transactions));
-        let index_builds = IndexBuilds::default();
-        Engine { store: Store::new(Relations::new(trees)), open_changes, index_builds }
+        Engine {
+            store: Store::new(Relations::new(trees)),
+            open_changes,
+            index_builds: IndexBuilds::default(),
+            serial_order: Arc::default(),
+        }
     }
 }

@@ -326,6 +326,12 @@ pub enum Error {
         /// The key's columns and values.
         key: KeyInWords,
     },
+    /// Another serializable transaction has changed what this one has read. Try again.
+    #[error(
+        "another serializable transaction has changed what this one has read, so they cannot have run one after the \
+         other; retry yours"
+    )]
+    NotSerializable,
     /// Old versions of rows took more memory than they may, and what the snapshot may have seen is not kept any
     /// more. Try again, with a new snapshot.
     #[error(
@@ -487,6 +493,7 @@ impl Error {
         matches!(
             self,
             Error::Conflict { .. }
+                | Error::NotSerializable
                 | Error::SnapshotTooOld { .. }
                 | Error::DiskFull { .. }
                 | Error::TableChanged { .. }

@@ -98,15 +98,15 @@ pub use onrush_types::expression;
 pub use onrush_types::long_values;
 pub use onrush_types::{
     CheckConstraint, Clock, ColumnDefinition, ColumnDomain, ColumnInDomain, CompositeField,
-    CompositeType, ComputedDefault, DOMAIN_VALUE, DataType, Decimal, DefaultValue, Deferral,
-    DomainDefinition, DomainRule, EntriesOf, EntrySource, EnumLabels, EnumType, FIELDS_MAX,
-    FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX, IndexDefinition, Indexed,
-    IndexedColumn, IndexedExpression, Interval, IntervalFields, KeyOrder, KeyStrategy, LabelFault,
-    MacAddress, NeedsNoRows, Network, NewLabel, Numeric, NumericFault, ROW_BYTES_MAX, ROW_ID,
-    ReferentialAction, RowExpression, RowView, SECOND_DIGITS_MAX, Schema, SequenceDefinition,
-    SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange, TableDefinition, TimeTz, TypeError,
-    Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind, ViewDefinition, ViewRows, ViewSource,
-    WHOLE_ROW_BYTES_MAX,
+    CompositeType, ComputedDefault, DOMAIN_VALUE, DataType, Decimal, DefaultValue,
+    DeferrableUnique, Deferral, DomainDefinition, DomainRule, EntriesOf, EntrySource, EnumLabels,
+    EnumType, FIELDS_MAX, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX, IndexDefinition,
+    Indexed, IndexedColumn, IndexedExpression, Interval, IntervalFields, KeyOrder, KeyStrategy,
+    LabelFault, MacAddress, NeedsNoRows, Network, NewLabel, Numeric, NumericFault, ROW_BYTES_MAX,
+    ROW_ID, ReferentialAction, RowExpression, RowView, SECOND_DIGITS_MAX, Schema,
+    SequenceDefinition, SequenceOwner, StoredBytes, TIE, TableBuilder, TableChange,
+    TableDefinition, TimeTz, TypeError, Uniqueness, Uuid, VIEW_BYTES_MAX, Value, ViewColumnKind,
+    ViewDefinition, ViewRows, ViewSource, WHOLE_ROW_BYTES_MAX,
 };
 pub use onrush_waits::{LiveSummary, LiveTotals, RecorderKind, SessionClient, Totals, Wait};
 pub use options::{

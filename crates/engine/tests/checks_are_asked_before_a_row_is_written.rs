@@ -40,7 +40,8 @@ impl RowCheck for Limit {
 
 fn greater(name: &str, number: u16, limit: i64) -> CheckConstraint {
     let expression = format!("${} > {limit}", number + 1);
-    CheckConstraint { name: name.to_owned(), columns: vec![number], expression, form: None }
+    let columns = vec![number];
+    CheckConstraint { name: name.to_owned(), columns, expression, form: None, is_validated: true }
 }
 
 /// `items (id, price, stars)`, in which the price is above 0.

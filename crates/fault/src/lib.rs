@@ -194,6 +194,8 @@ faults! {
     ReferencesNotLocked,
     /// A row is changed though another transaction has locked it.
     RowLockIgnored,
+    /// A serializable transaction commits without a look at what others have changed.
+    SerialOrderNotLooked,
 }
 
 #[cfg(feature = "planted-faults")]

@@ -82,7 +82,8 @@ pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};
 pub use error::{QueryError, Refusal, Result};
 pub use functions::{
-    EXCLUSIONS, SIMILAR_PART, SystemFunction, TO_DOMAIN, WITH_TIES, with_backslashes,
+    EXCLUSIONS, OPEN_BOUND, SET_ELEMENT, SET_SLICE, SIMILAR_PART, SystemFunction, TO_DOMAIN,
+    WITH_TIES, with_backslashes,
 };
 pub use interval::parse_interval;
 pub use memory::{QueryMemory, SpillOptions};

@@ -42,6 +42,7 @@ mod constants;
 mod domains;
 mod frames;
 mod groups;
+mod hypothetical_sets;
 mod json_rows;
 mod labels;
 mod merged;
@@ -99,6 +100,7 @@ pub(crate) fn prepare(
     variadic::expand(query)?;
     whole_rows::name_rows(query);
     set_all::with_numbers(query);
+    hypothetical_sets::as_counts(query);
     row_membership::as_existence(query)?;
     ordinality::number_rows(query);
     timestamps::place_parts(query);
@@ -301,7 +303,18 @@ impl VisitorMut for Writer<'_> {
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match expression {
+            Expr::Identifier(name) if self.sources.is_row_of_doubled_names(name) => {
+                return self
+                    .refuse(format!("the row of {name}, of which two columns have one name,"));
+            }
             Expr::Identifier(name) if let Some(row) = self.sources.row(name) => *expression = row,
+            // Before its parts, among which the name of a field looks like that of a column.
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                whole_rows::as_call(root);
+                if let Some(field) = arrays::field_of(root, access_chain) {
+                    *expression = field;
+                }
+            }
             Expr::Subquery(query) if is_surely_empty(&query.body, self.relations) => {
                 *expression = Expr::value(Value::Null);
             }
@@ -375,12 +388,6 @@ impl VisitorMut for Writer<'_> {
                     && let Some(json) = calls::json_type(expression)
                 {
                     *expression = sets::cast(expression.clone(), json);
-                }
-            }
-            Expr::CompoundFieldAccess { root, access_chain } => {
-                whole_rows::as_call(root);
-                if let Some(field) = arrays::field_of(root, access_chain) {
-                    *expression = field;
                 }
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {

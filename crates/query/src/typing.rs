@@ -113,7 +113,10 @@ impl TypePlanner for Types {
                     }
                     "regclass" | "regtype" | "regproc" | "regprocedure" | "regnamespace"
                     | "regrole" => stored(DataType::Text),
-                    other => other.parse().ok().map(ColumnType::Stored),
+                    other => match other.parse() {
+                        Ok(DataType::Array(element)) => Some(ColumnType::Array(*element)),
+                        known => known.ok().map(ColumnType::Stored),
+                    },
                 }
             }
             other => time_type(other).map(ColumnType::Stored),

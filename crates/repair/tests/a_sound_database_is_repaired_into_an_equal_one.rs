@@ -224,8 +224,13 @@ fn rows_of_a_table_with_a_check_are_saved_with_it() {
     let db = Database::create_on(Arc::new(disk.clone()), folder(), options()).unwrap();
     db.set_expression_compiler(Arc::new(Anything));
     let expression = "$1 > 0".to_owned();
-    let check =
-        CheckConstraint { name: "positive".to_owned(), columns: vec![0], expression, form: None };
+    let check = CheckConstraint {
+        name: "positive".to_owned(),
+        columns: vec![0],
+        expression,
+        form: None,
+        is_validated: true,
+    };
     let items = TableDefinition::builder("items")
         .column(ColumnDefinition::new("id", DataType::Int64).not_null())
         .primary_key(["id"])

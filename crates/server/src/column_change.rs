@@ -17,7 +17,9 @@ use onrush_query::style::{self, Style};
 pub(crate) fn rewrites(change: &ColumnChange) -> bool {
     match change {
         ColumnChange::Type { .. } | ColumnChange::Identity { .. } => true,
-        ColumnChange::NotNull(_) => false,
+        ColumnChange::NotNull(_)
+        | ColumnChange::NoIdentity { .. }
+        | ColumnChange::AlwaysGenerated(_) => false,
         ColumnChange::Default(DefaultValue::Key(strategy)) => {
             !matches!(strategy, KeyStrategy::UuidV4 | KeyStrategy::UuidV7)
         }
@@ -40,6 +42,20 @@ pub(crate) fn apply(
         ColumnChange::NotNull(false) if is_identity(column) => return Err(identity(column)),
         ColumnChange::NotNull(is) => column.nullable = !is,
         ColumnChange::Default(_) if is_identity(column) => return Err(identity(column)),
+        ColumnChange::NoIdentity { if_exists: true } if !is_identity(column) => {}
+        ColumnChange::NoIdentity { .. } | ColumnChange::AlwaysGenerated(_)
+            if !is_identity(column) =>
+        {
+            let table = schemas::own_name(table);
+            let message =
+                format!("column {name:?} of relation {table:?} is not an identity column");
+            return Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message));
+        }
+        ColumnChange::NoIdentity { .. } => {
+            column.default = DefaultValue::None;
+            column.is_always_generated = false;
+        }
+        ColumnChange::AlwaysGenerated(is) => column.is_always_generated = *is,
         ColumnChange::Default(_) if is_generated(column) => {
             let message = format!("column {name:?} is a generated column");
             return Err(SqlError::new(state::SYNTAX_ERROR, message));

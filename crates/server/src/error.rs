@@ -51,6 +51,7 @@ pub(crate) mod state {
     pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";
     pub(crate) const IN_FAILED_TRANSACTION: &str = "25P02";
     pub(crate) const UNKNOWN_STATEMENT: &str = "26000";
+    pub(crate) const INVALID_CURSOR_STATE: &str = "24000";
     pub(crate) const UNKNOWN_PORTAL: &str = "34000";
     pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
     pub(crate) const UNDEFINED_DATABASE: &str = "3D000";
@@ -396,7 +397,9 @@ impl From<Error> for SqlError {
             Error::TableExists { .. } => state::DUPLICATE_TABLE,
             Error::RowsInTheWay { reason: NeedsNoRows::NoValue, .. } => state::NOT_NULL_VIOLATION,
             Error::RowsInTheWay { .. } => state::FEATURE_NOT_SUPPORTED,
-            Error::TableChanged { .. } | Error::Conflict { .. } => state::SERIALIZATION_FAILURE,
+            Error::TableChanged { .. } | Error::Conflict { .. } | Error::NotSerializable => {
+                state::SERIALIZATION_FAILURE
+            }
             Error::Deadlock { .. } => state::DEADLOCK_DETECTED,
             Error::LockTimeout { .. } => state::LOCK_NOT_AVAILABLE,
             Error::Interrupted => state::QUERY_CANCELED,

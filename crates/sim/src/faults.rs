@@ -49,6 +49,8 @@ pub enum Finder {
     References,
     /// A test of its own, `tests/locked_rows_are_left_alone.rs`.
     RowLocks,
+    /// A test of its own, `tests/serializable_reads_are_looked_at.rs`.
+    SerialOrder,
     /// A test of its own, `tests/savepoints_over_stocks.rs`.
     Savepoints,
 }
@@ -67,6 +69,7 @@ impl Finder {
             | Finder::LongValues
             | Finder::References
             | Finder::RowLocks
+            | Finder::SerialOrder
             | Finder::Savepoints => Some("a test of its own"),
             _ => None,
         }
@@ -89,6 +92,7 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::PieceLeftOut | Fault::PieceKept => Finder::LongValues,
         Fault::ReferencesNotLocked => Finder::References,
         Fault::RowLockIgnored => Finder::RowLocks,
+        Fault::SerialOrderNotLooked => Finder::SerialOrder,
         Fault::TakenBackShowsThrough => Finder::Savepoints,
         Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
         _ => Finder::Cuts,
@@ -126,6 +130,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         | Finder::LongValues
         | Finder::References
         | Finder::RowLocks
+        | Finder::SerialOrder
         | Finder::Savepoints
         | Finder::Wire => Ok(()),
     }

@@ -1,5 +1,6 @@
-//! Of a transaction that references a row and one that deletes it one fails, also where they commit at the same time;
-//! and this test would notice if both looked at the other's table without locking the key.
+//! Of a transaction that references a row and one that deletes it one fails, also where they commit at the same time,
+//! and so it is with two that take one key of a deferrable UNIQUE constraint; and this test would notice if both looked
+//! at what the other does without locking the key.
 //!
 //! `cargo test -p onrush-sim --features planted-faults --test references_meet_removals`. One test, because a fault
 //! is planted in the whole process.
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Durability, Error, Fault, NewForeignKey, Options, Result,
-    Session, Table, TableDefinition, plant,
+    ColumnDefinition, DataType, Database, DeferrableUnique, Durability, Error, Fault,
+    NewForeignKey, NewIndex, Options, Result, Session, Table, TableDefinition, plant,
 };
 use onrush_files::MemoryDisk;
 
@@ -74,6 +75,48 @@ fn one_stood_alone(db: &Database, rounds: i64) -> bool {
     is_found.into_inner()
 }
 
+/// Whether seats 1 and 2 were both inserted with one place, in one of so many rounds.
+fn both_took_one_key(db: &Database, rounds: i64) -> bool {
+    let seats = db.table("seats").unwrap();
+    let (barrier, is_found) = (Barrier::new(2), AtomicBool::new(false));
+    let take = |session: &mut Session, seat: i64| {
+        barrier.wait();
+        let taken = match session.insert(&seats, &[seat.into(), 7i64.into()]) {
+            Ok(()) => true,
+            Err(error) => {
+                let is_known =
+                    matches!(error, Error::UniqueViolated { .. } | Error::Conflict { .. });
+                assert!(is_known, "{error}");
+                false
+            }
+        };
+        barrier.wait();
+        taken
+    };
+    std::thread::scope(|scope| {
+        let run = |seat: i64| {
+            let mut session = db.session().unwrap();
+            for _ in 0..rounds {
+                let taken = take(&mut session, seat);
+                if seat == 1 {
+                    let all = session.scan(&seats, &onrush::ScanOptions::default()).unwrap();
+                    is_found.fetch_or(all.count() == 2, Ordering::Relaxed);
+                }
+                barrier.wait();
+                if taken {
+                    session.delete(&seats, &[seat.into()]).unwrap();
+                }
+                if is_found.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        };
+        scope.spawn(move || run(2));
+        run(1);
+    });
+    is_found.into_inner()
+}
+
 #[test]
 fn and_whoever_does_not_lock_the_key_is_noticed() {
     let options = Options { durability: Durability::Delayed, ..Options::small() };
@@ -86,9 +129,18 @@ fn and_whoever_does_not_lock_the_key_is_noticed() {
     db.session().unwrap().insert(&authors, &[1i64.into()]).unwrap();
     db.add_foreign_key("books", &NewForeignKey::new("author", ["author"], "authors")).unwrap();
 
+    let seats = TableDefinition::builder("seats").column(number("id")).column(number("place"));
+    db.create_table(seats.primary_key(["id"]).build().unwrap()).unwrap();
+    let at_last = DeferrableUnique { is_deferred: true, nulls_equal: false };
+    let place = NewIndex::new("seats_place", ["place"]).unique_at_last(at_last);
+    db.create_index("seats", &place).unwrap();
+
     assert!(!one_stood_alone(&db, 3000));
+    assert!(!both_took_one_key(&db, 3000));
     plant(Fault::ReferencesNotLocked);
     let is_noticed = one_stood_alone(&db, 1_000_000);
+    let is_noticed_of_keys = both_took_one_key(&db, 1_000_000);
     plant(Fault::None);
     assert!(is_noticed);
+    assert!(is_noticed_of_keys);
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use crate::{DataType, text};
+use crate::{DataType, Value, text};
 
 /// Elements of an array, none for NULL.
 pub type Elements<'t> = Vec<Option<Cow<'t, str>>>;
@@ -39,7 +39,13 @@ impl DataType {
 /// Whether a text is an array of elements of a type; else why it is not.
 pub(crate) fn check(element: DataType, written: &str) -> Result<(), Box<str>> {
     for element_text in read_array(written).map_err(|fault| fault.to_string())?.iter().flatten() {
-        text::parse(element, element_text).map_err(|fault| fault.to_string())?;
+        let read = text::parse(element, element_text).map_err(|fault| fault.to_string())?;
+        // An array is kept as it is written, so nothing is left out of its elements.
+        if let (DataType::Varchar(limit), Value::Text(read)) = (element, read)
+            && read.len() < element_text.len()
+        {
+            return Err(format!("{element_text:?} has more than {limit} characters").into());
+        }
     }
     Ok(())
 }

@@ -238,15 +238,25 @@ pub(crate) fn power_of_ten(exponent: u32) -> i128 {
 pub(crate) fn text<'v>(data_type: DataType, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let Value::Text(text) = value else { return Err(Fault::WrongType) };
     match data_type {
-        DataType::Varchar(limit) if has_more_characters(text, limit) => {
+        DataType::Varchar(limit) => within(limit, text).ok_or_else(|| {
             let characters = text.chars().count();
-            Err(out_of_range(format!("the text has {characters} characters, more than {limit}")))
-        }
+            out_of_range(format!("the text has {characters} characters, more than {limit}"))
+        }),
         DataType::Name if text.len() > usize::from(NAME_BYTES_MAX) => {
             Err(too_long(text, NAME_BYTES_MAX.into()))
         }
         _ => Ok(text),
     }
+}
+
+/// A text of at most so many characters: blanks that are too many are left out, as SQL says.
+pub(crate) fn within(limit: u32, text: &str) -> Option<&str> {
+    if !has_more_characters(text, limit) {
+        return Some(text);
+    }
+    let end = text.char_indices().nth(limit as usize).map_or(text.len(), |(at, _)| at);
+    let (within, beyond) = text.split_at(end);
+    beyond.bytes().all(|byte| byte == b' ').then_some(within)
 }
 
 /// Whether a text has more characters than that. One of fewer bytes has not.

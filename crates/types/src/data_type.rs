@@ -289,6 +289,10 @@ impl FromStr for DataType {
             };
             return array.filter(|_| is_length).ok_or_else(unknown);
         }
+        // As PostgreSQL calls arrays inside.
+        if let Some(element) = lower.strip_prefix('_').filter(|element| !element.starts_with('_')) {
+            return element.parse::<DataType>()?.array().ok_or_else(unknown);
+        }
         if let Some(data_type) = rounding::read(&lower) {
             return data_type.sound(text);
         }

@@ -59,12 +59,12 @@ pub use row::{EncodedRow, LongValue, ROW_BYTES_MAX, RowView, StoredBytes, WHOLE_
 pub use schema::long_values;
 pub use schema::{
     CHECK_BYTES_MAX, CHECKS_MAX, CheckConstraint, ColumnDefinition, ColumnDomain, ColumnInDomain,
-    ComputedDefault, DOMAIN_VALUE, DefaultValue, Deferral, DomainDefinition, DomainRule, EntriesOf,
-    EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX, IndexDefinition, Indexed,
-    IndexedColumn, IndexedExpression, KeyOrder, NeedsNoRows, ROW_ID, ReferencedKey,
-    ReferentialAction, RowExpression, Schema, SequenceDefinition, SequenceOwner, TIE, TableBuilder,
-    TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind, ViewDefinition,
-    ViewRows, ViewSource,
+    ComputedDefault, DOMAIN_VALUE, DefaultValue, DeferrableUnique, Deferral, DomainDefinition,
+    DomainRule, EntriesOf, EntrySource, FOREIGN_KEY_COLUMNS_MAX, ForeignKey, INDEX_COLUMNS_MAX,
+    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, NeedsNoRows, ROW_ID,
+    ReferencedKey, ReferentialAction, RowExpression, Schema, SequenceDefinition, SequenceOwner,
+    TIE, TableBuilder, TableChange, TableDefinition, Uniqueness, VIEW_BYTES_MAX, ViewColumnKind,
+    ViewDefinition, ViewRows, ViewSource,
 };
 pub use time_tz::TimeTz;
 pub use value::Value;

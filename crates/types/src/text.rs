@@ -30,11 +30,12 @@ use crate::{DataType, MacAddress, Network, NumericFault, Schema, TimeTz, TypeErr
 /// [`TypeError::BadText`], saying what is expected.
 pub fn parse(data_type: DataType, text: &str) -> Result<Value<'_>, TypeError> {
     let value = match data_type {
-        DataType::Char(_)
-        | DataType::Varchar(_)
-        | DataType::Text
-        | DataType::Name
-        | DataType::Enum(_) => Ok(Value::Text(Cow::Borrowed(text))),
+        DataType::Char(_) | DataType::Text | DataType::Name | DataType::Enum(_) => {
+            Ok(Value::Text(Cow::Borrowed(text)))
+        }
+        DataType::Varchar(limit) => {
+            Ok(Value::Text(Cow::Borrowed(convert::within(limit, text).unwrap_or(text))))
+        }
         DataType::Array(element) => {
             array::check(*element, text).map(|()| Value::Text(Cow::Borrowed(text)))
         }

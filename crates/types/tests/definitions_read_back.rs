@@ -90,7 +90,13 @@ fn only_a_table_that_is_not_logged_is_written_in_the_second_format() {
 
 fn check(name: &str, columns: &[u16]) -> CheckConstraint {
     let expression = "$1 > 0".to_owned();
-    CheckConstraint { name: name.to_owned(), columns: columns.to_vec(), expression, form: None }
+    CheckConstraint {
+        name: name.to_owned(),
+        columns: columns.to_vec(),
+        expression,
+        form: None,
+        is_validated: true,
+    }
 }
 
 #[test]

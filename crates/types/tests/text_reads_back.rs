@@ -88,5 +88,12 @@ fn text_that_would_lose_something_is_refused() {
 #[test]
 fn blanks_at_the_end_of_char_do_not_count() {
     assert!(parse(DataType::Char(2), "ab   ").is_ok());
-    assert!(parse(DataType::Varchar(2), "ab ").is_err());
+}
+
+#[test]
+fn blanks_that_are_too_many_for_a_varchar_are_left_out() {
+    assert_eq!(parse(DataType::Varchar(2), "ab  "), Ok(Value::from("ab")));
+    assert_eq!(parse(DataType::Varchar(2), "é   "), Ok(Value::from("é ")));
+    assert!(parse(DataType::Varchar(2), "ab c").is_err());
+    assert!(parse(DataType::Varchar(2).array().unwrap(), "{\"ab \"}").is_err());
 }

@@ -100,7 +100,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=16).contains(&format) {
+    if !(1..=17).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -129,7 +129,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=16, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=17, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -144,11 +144,12 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         Some(past) => past.columns.iter().any(|(own, _)| *own == number),
         None => usize::from(number) < columns.len(),
     };
-    if format >= 4 {
-        let checks = read_checks(&mut input, format, live)?;
-        if format == 4 && checks == 0 {
-            return Err("a table without checks is of a format with them");
-        }
+    let checks = match format {
+        4.. => read_checks(&mut input, format, live)?,
+        _ => 0,
+    };
+    if format == 4 && checks == 0 {
+        return Err("a table without checks is of a format with them");
     }
     let (indexes, entries_of) = match format {
         6.. => indexes::read(&mut input, format, live)?,
@@ -182,8 +183,20 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if format >= 15 {
         domains::read(&mut input, format, &columns, live)?;
     }
-    if format >= 16 && !read_flag(&mut input)? {
+    if format >= 16 && !read_flag(&mut input)? && format == 16 {
         return Err("a table that is no composite type is of a format with them");
+    }
+    if format >= 17 {
+        for _ in 0..input.u16().ok_or(SHORT)? {
+            if !live(input.u16().ok_or(SHORT)?) {
+                return Err("the key includes a column that does not exist");
+            }
+        }
+        for _ in 0..input.u16().ok_or(SHORT)? {
+            if usize::from(input.u16().ok_or(SHORT)?) >= checks {
+                return Err("a check that is not validated does not exist");
+            }
+        }
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {

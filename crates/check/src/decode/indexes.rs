@@ -83,6 +83,11 @@ pub(super) fn read(
         if format >= 14 {
             read_flag(input)?;
         }
+        // Until when rows may have the same indexed columns.
+        let deferrable = if format >= 17 { input.u8().ok_or(SHORT)? } else { 0 };
+        if !matches!((deferrable, unique), (0, _) | (1 | 3 | 5 | 7, 0)) {
+            return Err("how an index is deferrable is not known");
+        }
         let mut columns = Vec::new();
         for (is_expression, number) in keys {
             columns.push(match (is_expression, types.get(usize::from(number))) {

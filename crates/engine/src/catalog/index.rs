@@ -11,7 +11,9 @@
 use std::sync::Arc;
 
 use onrush_types::expression::PreparedExpression;
-use onrush_types::{EncodedRow, EntrySource, IndexDefinition, Schema, Uniqueness, Value};
+use onrush_types::{
+    DeferrableUnique, EncodedRow, EntrySource, IndexDefinition, Schema, Uniqueness, Value,
+};
 
 use super::TableEntry;
 use crate::constraint::failed;
@@ -21,6 +23,7 @@ use crate::error::{Error, Result};
 pub(crate) struct Index {
     pub(crate) entries: Arc<TableEntry>,
     uniqueness: Uniqueness,
+    deferrable: Option<DeferrableUnique>,
     /// How many columns are indexed.
     columns: usize,
     /// Where each column of an entry comes from.
@@ -59,6 +62,7 @@ impl Index {
         Ok(Index {
             entries,
             uniqueness,
+            deferrable: definition.deferrable,
             columns,
             sources,
             expressions,
@@ -71,6 +75,25 @@ impl Index {
     /// Whether an entry with the same key may be another row's.
     pub(crate) fn is_unique(&self) -> bool {
         self.uniqueness != Uniqueness::NotUnique
+    }
+
+    /// Whether rows may have the same indexed columns only for a while.
+    pub(crate) fn deferrable(&self) -> Option<DeferrableUnique> {
+        self.deferrable
+    }
+
+    /// The part of an entry's key that has the indexed columns, where no other row may have them when all is done; none
+    /// where one is NULL that differs from NULL, and where the index is not of a deferrable constraint.
+    pub(crate) fn key_in_the_end(&self, entry: &EncodedRow) -> Result<Option<Vec<u8>>> {
+        let Some(deferrable) = self.deferrable else { return Ok(None) };
+        let mut values = self.entries.schema.decode_key(&entry.key)?;
+        values.truncate(self.columns);
+        if !deferrable.nulls_equal && values.iter().any(Value::is_null) {
+            return Ok(None);
+        }
+        let mut prefix = Vec::new();
+        self.entries.schema.encode_key_prefix(&values, &mut prefix)?;
+        Ok(Some(prefix))
     }
 
     /// Whether rows may still lack their entries: nobody finds rows by it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onrush_types::{
     DataType, EncodedRow, ForeignKey, IndexDefinition, ReferencedKey, Schema, TableDefinition,
-    TypeError, Uniqueness, Value,
+    TypeError, Uniqueness, Value, has_more_characters,
 };
 
 use super::{Index, TableEntry};
@@ -72,7 +72,14 @@ impl Reference {
         }
         let keys = self.keys.schema.definition();
         for (value, key) in values.iter_mut().zip(keys.primary_key()) {
-            match as_integer(value, keys.columns()[*key].data_type) {
+            let data_type = keys.columns()[*key].data_type;
+            // A text that is too long for the referenced column, also by blanks alone, which a row would lose.
+            if let (Value::Text(text), DataType::Varchar(limit)) = (&*value, data_type)
+                && has_more_characters(text, limit)
+            {
+                return Ok(Referenced::Key(None));
+            }
+            match as_integer(value, data_type) {
                 Some(fitting) => *value = fitting,
                 None => return Ok(Referenced::Key(None)),
             }
@@ -83,7 +90,6 @@ impl Reference {
         let mut bytes = Vec::new();
         match self.keys.schema.encode_key(&values, &mut bytes) {
             Ok(()) => Ok(Referenced::Key(Some(bytes))),
-            // A text that is too long for the referenced column.
             Err(TypeError::OutOfRange { .. } | TypeError::KeyTooLarge { .. }) => {
                 Ok(Referenced::Key(None))
             }
@@ -169,6 +175,12 @@ impl TableEntry {
     #[inline]
     pub(crate) fn has_foreign_keys(&self) -> bool {
         self.has_foreign_keys
+    }
+
+    /// Whether the commit looks once more at a row that comes.
+    #[inline]
+    pub(crate) fn has_late_looks(&self) -> bool {
+        self.has_late_looks
     }
 
     /// Whether a row that comes has something beside it to look after: entries, or a row that it references.

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | shared | that references a key | the key is there |
 //! | exclusive | that removes or changes a key | no row references it |
+//! | exclusive, of locks of their own | that takes a key of a deferrable UNIQUE constraint | no other row has it |
 //!
 //! Keys share a fixed number of locks by their hash, so what is locked takes no memory of its own.
 //!
@@ -24,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::Waiter;
 use crate::error::Result;
 
-/// How many locks there are. More keep keys apart that have nothing to do with each other.
+/// How many locks there are of each kind of keys. More keep keys apart that have nothing to do with each other.
 const STRIPES: usize = 1024;
 
 /// So long one waits for a lock before the transaction is refused as a conflict.
@@ -70,7 +71,7 @@ pub(crate) struct HeldReferences {
 
 impl Default for ReferenceLocks {
     fn default() -> Self {
-        ReferenceLocks { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
+        ReferenceLocks { stripes: (0..2 * STRIPES).map(|_| Stripe::default()).collect() }
     }
 }
 
@@ -78,6 +79,11 @@ impl ReferenceLocks {
     /// The lock of a key of the table of this number.
     pub(crate) fn stripe(table: u32, key: &[u8]) -> usize {
         xxh3_64_with_seed(key, u64::from(table)) as usize % STRIPES
+    }
+
+    /// The lock of a key of a UNIQUE constraint that is deferrable, of which the table of this number has the entries.
+    pub(crate) fn taken_stripe(entries: u32, key: &[u8]) -> usize {
+        STRIPES + ReferenceLocks::stripe(entries, key)
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct TableEntry {
     pub(super) is_indexed: bool,
     /// Whether its rows reference others.
     pub(super) has_foreign_keys: bool,
+    /// Whether a commit looks at its rows once more: it has foreign keys, or UNIQUE constraints that are deferrable.
+    pub(super) has_late_looks: bool,
     /// Whether a row that changes or goes has something beside it to look after: entries, or references.
     pub(super) is_linked: bool,
     /// Found when they are first asked for.
@@ -203,6 +205,8 @@ impl TableEntry {
                 && definition.entries_of().is_none(),
             is_indexed: !definition.indexes().is_empty(),
             has_foreign_keys: !definition.foreign_keys().is_empty(),
+            has_late_looks: !definition.foreign_keys().is_empty()
+                || definition.indexes().iter().any(|index| index.deferrable.is_some()),
             is_linked: !definition.indexes().is_empty() || definition.is_linked(),
             indexes: OnceLock::new(),
             has_long_values: definition.long_values().is_some(),

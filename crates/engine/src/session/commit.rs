@@ -41,6 +41,7 @@ impl Transaction<'_> {
     /// Commits the write set; none if there was nothing.
     pub(super) fn commit_writes(&mut self) -> Result<Option<Committed>> {
         self.secure_references(true)?;
+        let entered = self.enter_serial_order()?;
         let limit = self.session.worker.engine.options.record_bytes_max();
         let committed = if self.large.is_some() || self.writes.bytes() > limit {
             self.commit_large()
@@ -48,6 +49,9 @@ impl Transaction<'_> {
             let writes = self.writes.take();
             self.commit_small(writes)
         };
+        if let (Some(entered), Ok(Some(committed))) = (entered, &committed) {
+            entered.end(committed.end);
+        }
         self.release_references();
         self.release_row_locks();
         committed
@@ -222,7 +226,7 @@ impl Transaction<'_> {
         match for_each(&mut self.session.worker, writes, place)? {
             None => Ok(()),
             Some((refusal, (_, key), write)) => {
-                Err(self.session.explain_write(&write.table, key, refusal))
+                Err(self.session.explain_key(&write.table, refusal, key))
             }
         }
     }

@@ -489,7 +489,12 @@ impl Transaction<'_> {
             return Err(in_the_way(needs));
         }
         let adds_conditions = |change: &TableChange| {
-            matches!(change, TableChange::AddCheck(_) | TableChange::SetDomainOfColumns(_))
+            matches!(
+                change,
+                TableChange::AddCheck(_)
+                    | TableChange::ValidateCheck { .. }
+                    | TableChange::SetDomainOfColumns(_)
+            )
         };
         if changes.iter().any(adds_conditions) {
             self.check_rows(&entry, &altered)?;
@@ -522,7 +527,9 @@ impl Transaction<'_> {
     /// anything yet but in tables that it has made itself; else nothing happens. So what it waited for before
     /// its first statement is seen, and what was replaced meanwhile need not be kept for it.
     pub fn refresh(&mut self) {
-        if self.has_read || self.held.is_none() || self.has_changed_others() {
+        // What a serializable transaction has read is what it goes on with, also where it was to insert.
+        let is_fixed = self.has_read || self.serializable.is_some();
+        if is_fixed || self.held.is_none() || self.has_changed_others() {
             return;
         }
         let worker = &self.session.worker;

@@ -74,7 +74,11 @@ impl Transaction<'_> {
         let indexes = table.entry.indexes(|id| engine.catalog.by_id(id))?;
         let mut changes = Vec::with_capacity(indexes.len());
         for index in indexes {
-            changes.extend(self.entry_change(table, index, before, after)?);
+            let change = self.entry_change(table, index, before, after)?;
+            if let Some(EntryChange { new: Some((new, false)), .. }) = &change {
+                self.note_taken_key(table, index, new)?;
+            }
+            changes.extend(change);
         }
         Ok(changes)
     }

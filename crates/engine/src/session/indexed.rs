@@ -141,7 +141,7 @@ impl RowAndEntries for LinkedRow<'_> {
 impl Session {
     /// Inserts a row; the end of its record.
     pub(super) fn insert_linked(&mut self, table: &Table, values: &[Value<'_>]) -> Result<Lsn> {
-        if table.entry.has_foreign_keys() {
+        if table.entry.has_late_looks() {
             let inserted = self.insert_all_linked(table, [values])?;
             return inserted.ok_or_else(|| Error::Internal("a row was lost".into()));
         }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use onrush_types::{
-    IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder, RowExpression,
-    TableChange, TableDefinition, TypeError, Uniqueness,
+    DeferrableUnique, IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder,
+    RowExpression, TableChange, TableDefinition, TypeError, Uniqueness,
 };
 
 use super::ScanOptions;
@@ -33,6 +33,8 @@ pub struct NewIndex {
     pub predicate: Option<RowExpression>,
     /// Whether rows may have the same indexed columns.
     pub uniqueness: Uniqueness,
+    /// Whether they may only for a while, though it is not unique: of a UNIQUE constraint that is DEFERRABLE.
+    pub deferrable: Option<DeferrableUnique>,
     /// Whether it is made for a UNIQUE constraint.
     pub is_constraint: bool,
     /// The definition that its expressions and its predicate were made of. If the table has got another one since,
@@ -63,6 +65,7 @@ impl NewIndex {
             included: Vec::new(),
             predicate: None,
             uniqueness: Uniqueness::NotUnique,
+            deferrable: None,
             is_constraint: false,
             made_of: None,
         }
@@ -86,6 +89,15 @@ impl NewIndex {
     #[must_use]
     pub fn unique(mut self) -> NewIndex {
         self.uniqueness = Uniqueness::NullsDistinct;
+        self
+    }
+
+    /// No two rows may have the same values in its columns when a statement ends, or when the transaction commits; it
+    /// is the index of a UNIQUE constraint then. It is made with its table locked, not beside those who write.
+    #[must_use]
+    pub fn unique_at_last(mut self, deferrable: DeferrableUnique) -> NewIndex {
+        (self.uniqueness, self.is_constraint) = (Uniqueness::NotUnique, true);
+        self.deferrable = Some(deferrable);
         self
     }
 
@@ -118,6 +130,7 @@ impl NewIndex {
             included: Vec::new(),
             predicate: None,
             uniqueness: index.uniqueness,
+            deferrable: index.deferrable,
             is_constraint: index.is_constraint,
             made_of: None,
         };
@@ -150,6 +163,7 @@ impl NewIndex {
             made.name == self.name
                 && !made.is_building
                 && (made.uniqueness, made.is_constraint) == (self.uniqueness, self.is_constraint)
+                && made.deferrable == self.deferrable
                 && made.columns.len() == self.columns.len()
                 && made.predicate.is_some() == self.predicate.is_some()
         };
@@ -187,6 +201,7 @@ impl NewIndex {
             predicate: self.predicate.as_ref().map(of_table).transpose()?,
             included: self.included.iter().map(number).collect::<Result<_>>()?,
             uniqueness: self.uniqueness,
+            deferrable: self.deferrable,
             is_constraint: self.is_constraint,
             is_building: false,
         })
@@ -368,7 +383,10 @@ impl Transaction<'_> {
         while let Some(done) = scan.with_next(&mut make_entry)? {
             done?;
         }
-        Ok(())
+        match index.deferrable() {
+            Some(_) => self.check_keys_differ(index),
+            None => Ok(()),
+        }
     }
 
     /// Drops an index, for everyone else when the transaction commits. Returns the handle of the table by which

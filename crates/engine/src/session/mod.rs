@@ -11,13 +11,14 @@
 //! * `commit.rs`: how its rows become one record, all at once or over intents. `large.rs`: one that is too
 //!   large for memory.
 //! * `row_locks.rs`: rows that a transaction locks before it changes them, and a snapshot for each of its statements.
+//!   `serializable.rs`: transactions that could have run one after the other.
 //!   `advisory_locks.rs`: locks of numbers that programs agree on.
 //! * `entries.rs`: what a change of a row changes in the indexes. `indexed.rs`: rows of such tables
 //!   that commit by themselves. `indexes.rs`: indexes that a transaction makes, renames and drops.
 //!   `index_filler.rs`: entries of rows that were there before an index.
 //! * `long_values.rs`: values of rows that stand elsewhere. `long_value_tables.rs`: the tables that keep them.
 //! * `references.rs`, `reference_side.rs`: what its changes mean for foreign keys. `foreign_keys.rs`: foreign keys
-//!   that it makes, changes and drops.
+//!   that it makes, changes and drops. `taken_keys.rs`: keys of UNIQUE constraints that are looked at later.
 //! * `definitions.rs`: tables that a transaction creates, alters, empties and drops. `altered_rows.rs`: whether
 //!   the rows suit that.
 //!   `table_locks.rs`: what it keeps from others. `commit_definitions.rs`: how those and its rows become one record.
@@ -61,11 +62,13 @@ mod row_locks;
 mod row_record;
 mod savepoint;
 mod scan;
+mod serializable;
 #[allow(clippy::module_inception)]
 mod session;
 mod settings;
 mod snapshot;
 mod table_locks;
+mod taken_keys;
 mod token;
 mod transaction;
 mod worker;

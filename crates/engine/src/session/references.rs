@@ -7,6 +7,8 @@
 //!    locks until its own changes are committed. So of one who references a key and one who removes it, the later
 //!    to lock sees the other's change.
 //!
+//! UNIQUE constraints that are deferrable go the same way: `taken_keys.rs`.
+//!
 //! Invariant: every reference that a transaction has made, and every key that it has removed, is looked at under a
 //! lock that it holds until its outcome is known. A large transaction looks when its changes go to the leaves.
 
@@ -19,6 +21,7 @@ use onrush_types::{Deferral, ForeignKey, ReferentialAction, Value};
 use super::entries::RowBytes;
 use super::reference_side::{Side, referencing_rows};
 use super::snapshot::{HeldLsn, OwnChanges, Snapshot};
+use super::taken_keys::TakenKey;
 use super::transaction::Transaction;
 use crate::catalog::{HeldReferences, Reference, ReferenceLock, Referenced, Table, Wanted};
 use crate::error::{Error, KeyInWords, Result};
@@ -29,16 +32,33 @@ use crate::tree::View;
 #[derive(Default)]
 pub(super) struct References {
     noted: Vec<Noted>,
-    /// The number of each savepoint, and the first note behind it.
-    savepoints: Vec<(u64, u64)>,
+    /// The same of UNIQUE constraints that are deferrable.
+    pub(super) taken: Vec<TakenKey>,
+    /// How many of those are settled, or put off to the commit.
+    pub(super) taken_looked_at: usize,
+    savepoints: Vec<Remembered>,
     next: u64,
     /// For notes below it was done what foreign keys say of referencing rows.
     acted_below: u64,
     held: Option<HeldReferences>,
-    /// Foreign keys whose look is put off or not, against their definitions, by table and name.
+    asked: Asked,
+}
+
+/// Which constraints are asked to put their look off, or not, against their definitions.
+#[derive(Default, Clone)]
+struct Asked {
+    /// By table and name.
     deferred: BTreeMap<(u32, String), bool>,
     /// The same of all others.
     are_all_deferred: Option<bool>,
+}
+
+/// A savepoint.
+struct Remembered {
+    savepoint: u64,
+    /// The first note behind it.
+    first: u64,
+    asked: Asked,
 }
 
 /// A change that foreign keys are about.
@@ -67,6 +87,31 @@ type Snapshots = BTreeMap<u32, Snapshot>;
 impl Noted {
     fn is_of(&self, foreign_key: &ForeignKey) -> bool {
         *self.foreign_key == *foreign_key.name
+    }
+}
+
+impl References {
+    pub(super) fn next_number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+
+    /// Whether the look at a constraint is put off to the commit.
+    pub(super) fn is_deferred(&self, table: u32, name: &str, deferral: Deferral) -> bool {
+        match deferral {
+            Deferral::NotDeferrable => false,
+            deferral => {
+                let Asked { deferred, are_all_deferred } = &self.asked;
+                let asked = deferred.get(&(table, name.to_owned())).copied();
+                let asked = asked.or(*are_all_deferred);
+                asked.unwrap_or(deferral == Deferral::InitiallyDeferred)
+            }
+        }
+    }
+
+    pub(super) fn has_savepoint_behind(&self, number: u64) -> bool {
+        self.savepoints.iter().any(|remembered| remembered.first > number)
     }
 }
 
@@ -135,8 +180,7 @@ impl Transaction<'_> {
 
     fn note(&mut self, side: &Side, change: Change) {
         let references = &mut self.references;
-        let number = references.next;
-        references.next += 1;
+        let number = references.next_number();
         let (table, foreign_key) = (side.child.id(), Arc::clone(&side.name));
         references.noted.push(Noted { number, is_settled: false, table, foreign_key, change });
     }
@@ -149,7 +193,7 @@ impl Transaction<'_> {
     /// transaction is to be rolled back, to a savepoint before the statement or as a whole.
     pub fn settle_references(&mut self) -> Result<()> {
         if self.references.noted.iter().all(|noted| noted.is_settled) {
-            return Ok(());
+            return self.settle_taken_keys();
         }
         self.act()?;
         let mut newest = Snapshots::new();
@@ -159,13 +203,17 @@ impl Transaction<'_> {
                 continue;
             }
             if let Some(side) = self.side_of(&noted)?
-                && !self.is_deferred(&side)
+                && !self.references.is_deferred(
+                    noted.table,
+                    &noted.foreign_key,
+                    side.foreign_key.deferral,
+                )
             {
                 self.look_at(&side, &noted, &mut newest)?;
                 self.references.noted[at].is_settled = true;
             }
         }
-        Ok(())
+        self.settle_taken_keys()
     }
 
     /// Puts the look at foreign keys off to the commit, or not, from now on: those of these tables, by their numbers,
@@ -178,7 +226,7 @@ impl Transaction<'_> {
         which: Option<&[(u32, String)]>,
         is_deferred: bool,
     ) -> Result<()> {
-        let References { deferred, are_all_deferred, .. } = &mut self.references;
+        let Asked { deferred, are_all_deferred } = &mut self.references.asked;
         match which {
             None => {
                 deferred.clear();
@@ -186,19 +234,8 @@ impl Transaction<'_> {
             }
             Some(which) => deferred.extend(which.iter().map(|key| (key.clone(), is_deferred))),
         }
+        self.references.taken_looked_at = 0;
         self.settle_references()
-    }
-
-    fn is_deferred(&self, side: &Side) -> bool {
-        let key = (side.child.id(), side.foreign_key.name.clone());
-        match side.foreign_key.deferral {
-            Deferral::NotDeferrable => false,
-            deferral => {
-                let asked = self.references.deferred.get(&key).copied();
-                let asked = asked.or(self.references.are_all_deferred);
-                asked.unwrap_or(deferral == Deferral::InitiallyDeferred)
-            }
-        }
     }
 
     /// Does what foreign keys say of rows that reference keys which are gone, until nothing is left to do.
@@ -351,7 +388,7 @@ impl Transaction<'_> {
     /// Takes the locks of all keys that are noted, and looks at them once more. At the commit nothing may be missing;
     /// before, what is not settled stays noted.
     pub(super) fn secure_references(&mut self, at_commit: bool) -> Result<()> {
-        if self.references.noted.is_empty() {
+        if self.references.noted.is_empty() && self.references.taken.is_empty() {
             return Ok(());
         }
         if at_commit {
@@ -376,11 +413,18 @@ impl Transaction<'_> {
             }
             sides.push((side, noted, wants.map(|(stripe, _)| stripe)));
         }
+        let taken = self.references.taken.iter();
+        wanted.extend(taken.map(|taken| (taken.stripe, ReferenceLock::Exclusive)));
         if !planted(Fault::ReferencesNotLocked)
             && let Some(stripe) = self.lock_references(&wanted)?
         {
             let mut wanting = sides.iter().filter(|(_, _, own)| *own == Some(stripe));
-            let table = wanting.next().map_or("", |(side, ..)| side.parent.name()).to_owned();
+            let mut taken = self.references.taken.iter().filter(|taken| taken.stripe == stripe);
+            let taken = taken.next().and_then(|taken| self.as_seen(taken.table()));
+            let table = match wanting.next() {
+                Some((side, ..)) => side.parent.name().to_owned(),
+                None => taken.map_or_else(String::new, |table| table.name().to_owned()),
+            };
             return Err(Error::Conflict { table, key: KeyInWords(Vec::new()) });
         }
         // What the transaction does not meet by itself is no conflict.
@@ -403,11 +447,12 @@ impl Transaction<'_> {
                     left.push(noted);
                 }
                 // Who goes back to a savepoint behind it may take away what it is met by.
-                Ok(()) if self.has_savepoint_behind(&noted) => left.push(noted),
+                Ok(()) if self.references.has_savepoint_behind(noted.number) => left.push(noted),
                 outcome => outcome?,
             }
         }
         self.references.noted = left;
+        self.references.taken = self.secure_taken_keys(at_commit)?;
         Ok(())
     }
 
@@ -420,10 +465,6 @@ impl Transaction<'_> {
         held.take(&worker.waiter(), wanted)
     }
 
-    fn has_savepoint_behind(&self, noted: &Noted) -> bool {
-        self.references.savepoints.iter().any(|(_, first)| *first > noted.number)
-    }
-
     /// Others may look at what this transaction has referenced or removed: it has an outcome.
     pub(super) fn release_references(&mut self) {
         self.references = References::default();
@@ -431,25 +472,32 @@ impl Transaction<'_> {
 
     /// What has been noted so far a savepoint comes behind.
     pub(super) fn set_references_savepoint(&mut self, savepoint: u64) {
-        self.references.savepoints.push((savepoint, self.references.next));
+        let References { savepoints, next, asked, .. } = &mut self.references;
+        savepoints.push(Remembered { savepoint, first: *next, asked: asked.clone() });
     }
 
     /// Forgets what was noted since the savepoint, which stays.
     pub(super) fn roll_references_back_to(&mut self, savepoint: u64) {
-        let References { savepoints, noted, acted_below, .. } = &mut self.references;
-        let Some(at) = savepoints.iter().position(|(known, _)| *known == savepoint) else { return };
+        let References { savepoints, noted, taken, taken_looked_at, acted_below, asked, .. } =
+            &mut self.references;
+        let is_it = |remembered: &Remembered| remembered.savepoint == savepoint;
+        let Some(at) = savepoints.iter().position(is_it) else { return };
         savepoints.truncate(at + 1);
-        let first = savepoints[at].1;
+        let first = savepoints[at].first;
+        *asked = savepoints[at].asked.clone();
         noted.retain(|noted| noted.number < first);
         // What it was met by, and what was done for it, may have been taken back.
         noted.iter_mut().for_each(|noted| noted.is_settled = false);
+        taken.retain(|taken| taken.number < first);
+        taken.iter_mut().for_each(|taken| taken.is_settled = false);
+        *taken_looked_at = 0;
         *acted_below = 0;
     }
 
     /// Forgets the savepoint and all later ones.
     pub(super) fn release_references_savepoint(&mut self, savepoint: u64) {
         let savepoints = &mut self.references.savepoints;
-        let at = savepoints.iter().position(|(known, _)| *known == savepoint);
+        let at = savepoints.iter().position(|remembered| remembered.savepoint == savepoint);
         savepoints.truncate(at.unwrap_or(savepoints.len()));
     }
 
@@ -494,24 +542,24 @@ impl Transaction<'_> {
     fn seen_of<'s>(&mut self, side: &Side, seen: &'s mut Snapshots) -> &'s Snapshot {
         self.has_read = true;
         seen.entry(side.child.id())
-            .or_insert_with(|| self.view().with_own(self.own_changes_of(side)))
+            .or_insert_with(|| self.view().with_own(self.own_changes_of(side.child.id())))
     }
 
     /// The referencing table as it was committed last, with the transaction's own changes.
     fn newest_of<'s>(&self, side: &Side, newest: &'s mut Snapshots) -> &'s Snapshot {
-        newest.entry(side.child.id()).or_insert_with(|| {
+        let table = side.child.id();
+        newest.entry(table).or_insert_with(|| {
             let worker = &self.session.worker;
             worker.wait_complete(worker.engine.log.tail());
             let held = HeldLsn::open(&worker.engine, &worker.recorder);
             let large = self.large.as_ref().map(|large| large.view());
-            Snapshot::new(held).with_large(large).with_own(self.own_changes_of(side))
+            Snapshot::new(held).with_large(large).with_own(self.own_changes_of(table))
         })
     }
 
-    fn own_changes_of(&self, side: &Side) -> OwnChanges {
-        let child = side.child.id();
-        let is_of_child = |table: &Table| table.id() == child || table.entry.is_index_of(child);
-        let own = self.writes.iter().filter(|(_, write)| is_of_child(&write.table));
+    fn own_changes_of(&self, table: u32) -> OwnChanges {
+        let is_of_table = |of: &Table| of.id() == table || of.entry.is_index_of(table);
+        let own = self.writes.iter().filter(|(_, write)| is_of_table(&write.table));
         own.map(|(row, write)| (row.clone(), write.value.clone())).collect()
     }
 

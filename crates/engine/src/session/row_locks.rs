@@ -290,17 +290,19 @@ impl Transaction<'_> {
                 Ok(RowLockOutcome::Changed)
             }
             Err(Refusal::TooOld) => Ok(RowLockOutcome::Changed),
-            Err(refusal) => Err(self.session.explain_write(table, &at.1, refusal)),
+            Err(refusal) => Err(self.session.explain_key(table, refusal, &at.1)),
         }
     }
 
     /// Reads what is committed by now from here on, its own changes on top. What it has changed before still fails at
-    /// the commit where another one has changed the row since, unless the row was [locked](Self::lock_row).
+    /// the commit where another one has changed the row since, unless the row was [locked](Self::lock_row). A
+    /// [serializable](Self::make_serializable) transaction keeps the snapshot that it has.
     ///
     /// # Errors
     /// A stopped or closed engine.
     pub fn renew_snapshot(&mut self) -> Result<()> {
-        if self.held.is_some() {
+        // What a serializable transaction has read is what it goes on with.
+        if self.held.is_some() && self.serializable.is_none() {
             self.held = Some(self.session.hold_now()?);
             self.has_read = false;
         }

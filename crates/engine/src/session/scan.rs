@@ -73,6 +73,13 @@ pub struct KeyRange {
     pub(super) bounds: Bounds,
 }
 
+impl KeyRange {
+    /// All keys that begin so.
+    pub(super) fn with_prefix(prefix: &[u8]) -> KeyRange {
+        KeyRange { bounds: Bounds { low: prefix.to_vec(), high: prefix_end(prefix) } }
+    }
+}
+
 /// A change of the scanning transaction itself: key, and value bytes unless removed.
 pub(super) type OwnChange = (Vec<u8>, Option<Vec<u8>>);
 
@@ -148,10 +155,12 @@ impl Scan {
         if direction == Direction::Forward {
             own.reverse();
         }
+        let object = table.entry.object()?;
+        snapshot.held.note_range(object, &bounds);
         Ok(Scan {
             snapshot,
             table: table.clone(),
-            object: table.entry.object()?,
+            object,
             direction,
             bounds,
             batch: Batch::default(),

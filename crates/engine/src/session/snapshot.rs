@@ -15,7 +15,9 @@ use crate::Row;
 use crate::catalog::Table;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::transaction::ReadSet;
 use crate::tree::{Bounds, Direction, Look, Refusal, View};
+use crate::units::ObjectId;
 
 /// A consistent view: every read sees the same committed rows, whatever is inserted, changed or
 /// deleted meanwhile. Old versions are kept in memory as long as it is open, within
@@ -57,25 +59,41 @@ pub(super) type OwnChanges = BTreeMap<RowKey, Option<Vec<u8>>>;
 pub(super) struct HeldLsn {
     engine: Arc<Engine>,
     lsn: Lsn,
+    /// Where a serializable transaction notes what it reads.
+    reads: Option<Arc<ReadSet>>,
 }
 
 impl HeldLsn {
     /// Everything committed now.
     pub(super) fn open(engine: &Arc<Engine>, recorder: &Recorder) -> HeldLsn {
         let lsn = engine.resolver.snapshots.open(&engine.log, recorder);
-        HeldLsn { engine: Arc::clone(engine), lsn }
+        HeldLsn { engine: Arc::clone(engine), lsn, reads: None }
     }
 
     /// Everything durable now.
     pub(super) fn open_durable(engine: &Arc<Engine>, recorder: &Recorder) -> HeldLsn {
         let lsn = engine.resolver.snapshots.open_durable(&engine.log, recorder);
-        HeldLsn { engine: Arc::clone(engine), lsn }
+        HeldLsn { engine: Arc::clone(engine), lsn, reads: None }
     }
 
     /// The same, held once more.
     pub(super) fn again(&self) -> HeldLsn {
         let engine = Arc::clone(&self.engine);
-        HeldLsn { lsn: engine.resolver.snapshots.reopen(self.lsn), engine }
+        let (lsn, reads) = (engine.resolver.snapshots.reopen(self.lsn), self.reads.clone());
+        HeldLsn { lsn, engine, reads }
+    }
+
+    /// The same, of which it is noted what is read.
+    pub(super) fn noting(mut self, reads: &Arc<ReadSet>) -> HeldLsn {
+        self.reads = Some(Arc::clone(reads));
+        self
+    }
+
+    /// Notes that these keys of an object are about to be read.
+    pub(super) fn note_range(&self, object: ObjectId, bounds: &Bounds) {
+        if let Some(reads) = &self.reads {
+            reads.note_range(object, bounds);
+        }
     }
 
     pub(super) fn lsn(&self) -> Lsn {
@@ -110,6 +128,9 @@ impl HeldLsn {
         let tree = &table.entry.tree;
         self.check_sees(table)?;
         let object = table.entry.object()?;
+        if let Some(reads) = &self.reads {
+            reads.note_key(object, key);
+        }
         let mut value = Vec::new();
         let outcome =
             worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
@@ -256,7 +277,8 @@ impl Snapshot {
     /// # Errors
     /// Bounds that do not fit the table's key.
     pub fn scan(&self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        Scan::new(self.same(), table, options, self.own_changes(table))
+        let own = self.own_changes(table, &key_bounds(table, options)?);
+        Scan::new(self.same(), table, options, own)
     }
 
     /// The keys between the bounds of `options`, cut into at most `parts` ranges with about as many
@@ -276,6 +298,7 @@ impl Snapshot {
         let Bounds { mut low, high } = key_bounds(table, options)?;
         let tree = &table.entry.tree;
         let whole = Bounds { low: low.clone(), high: high.clone() };
+        self.held.note_range(table.entry.object()?, &whole);
         let cuts = tree.cuts(engine, &self.worker.recorder, &whole, parts);
         let mut ranges = Vec::with_capacity(cuts.len() + 1);
         for cut in cuts {
@@ -309,20 +332,23 @@ impl Snapshot {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Scan> {
-        Scan::between(self.same(), table, range.bounds.clone(), direction, self.own_changes(table))
+        let own = self.own_changes(table, &range.bounds);
+        Scan::between(self.same(), table, range.bounds.clone(), direction, own)
     }
 
     pub(super) fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
-        let own = self.own_changes(table);
+        let own = self.own_changes(table, &key_bounds(table, options)?);
         Scan::new(self, table, options, own)
     }
 
-    /// The own changes of one table, in key order.
-    fn own_changes(&self, table: &Table) -> Vec<OwnChange> {
+    /// The own changes between these bounds of one table, in key order.
+    fn own_changes(&self, table: &Table, bounds: &Bounds) -> Vec<OwnChange> {
         let (Some(own), Some(object)) = (&self.own, table.entry.tree.object()) else {
             return Vec::new();
         };
-        let of_table = own.range((object, Vec::new())..).take_while(|((own, _), _)| *own == object);
-        of_table.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+        let is_within = |key: &[u8]| bounds.high.as_deref().is_none_or(|high| key < high);
+        let from_low = own.range((object, bounds.low.clone())..);
+        let within = from_low.take_while(|((own, key), _)| *own == object && is_within(key));
+        within.map(|((_, key), value)| (key.clone(), value.clone())).collect()
     }
 }

@@ -7,7 +7,7 @@
 //! | committing: intents stand in the leaves | an outcome: committed at an LSN, or aborted |
 //!
 //! Isolation is snapshot isolation and the first committer wins. Write skew is possible: two
-//! transactions that each read what the other writes may both commit.
+//! transactions that each read what the other writes may both commit, unless they are serializable.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ use super::large::Large;
 use super::references::References;
 use super::row_locks::HeldRowLocks;
 use super::row_record::{framed_row, row_body};
+use super::serializable::Serializable;
 use super::session::{Session, assigns};
 use super::snapshot::{HeldLsn, Snapshot};
 use super::worker::Worker;
@@ -33,14 +34,15 @@ use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::logging::RecordKind;
 use crate::options::Durability;
-use crate::tree::{Look, Refusal};
+use crate::tree::Look;
 use crate::units::ObjectId;
 
 /// Several rows of one or more tables as one transaction. Dropping it rolls it back.
 ///
 /// Isolation is snapshot isolation: it reads what was committed when it began, and its own changes.
 /// Of two transactions that change the same row, the first to commit wins. Write skew is possible:
-/// two transactions that each read what the other writes may both commit.
+/// two transactions that each read what the other writes may both commit, unless both are
+/// [serializable](Self::make_serializable).
 ///
 /// ```
 /// # use onrush::*;
@@ -85,6 +87,8 @@ pub struct Transaction<'s> {
     pub(super) former_entries: BTreeMap<RowKey, Vec<u8>>,
     /// What foreign keys have to look at.
     pub(super) references: References,
+    /// What it has read, if it is serializable.
+    pub(super) serializable: Option<Box<Serializable>>,
     /// Rows that it has locked.
     pub(super) row_locks: Option<Box<HeldRowLocks>>,
     /// Whether it inserts one row and looks at nothing.
@@ -108,6 +112,7 @@ impl<'s> Transaction<'s> {
             large: None,
             former_entries: BTreeMap::new(),
             references: References::default(),
+            serializable: None,
             row_locks: None,
             is_one_row: false,
             statement: None,
@@ -589,12 +594,5 @@ impl Drop for Transaction<'_> {
         if self.counted_bytes > 0 {
             self.session.worker.engine.open_changes.count(self.counted_bytes, 0);
         }
-    }
-}
-
-impl Session {
-    /// Why an intent could not be placed.
-    pub(super) fn explain_write(&mut self, write: &Table, key: &[u8], refusal: Refusal) -> Error {
-        self.explain_key(write, refusal, key)
     }
 }

@@ -14,7 +14,7 @@ use onrush_log::Lsn;
 use super::row_record::framed_row;
 use crate::catalog::Table;
 use crate::logging::RecordKind;
-use crate::tree::Look;
+use crate::tree::{Bounds, Look};
 use crate::units::ObjectId;
 
 /// One row of the write set.
@@ -87,6 +87,19 @@ impl WriteSet {
         let value = &self.get(at)?.value;
         let look = Look { is_there: value.is_some(), lsn: None };
         Some((look, value.clone().unwrap_or_default()))
+    }
+
+    /// The changed rows of an object between these bounds, in key order: keys, and whether there is a row.
+    pub(super) fn within<'w>(
+        &'w self,
+        object: ObjectId,
+        bounds: &'w Bounds,
+    ) -> impl Iterator<Item = (&'w [u8], bool)> {
+        let is_within = |key: &[u8]| bounds.high.as_deref().is_none_or(|high| key < high);
+        let from_low = self.writes.range((object, bounds.low.clone())..);
+        from_low
+            .take_while(move |((own, key), _)| *own == object && is_within(key))
+            .map(|((_, key), write)| (key.as_slice(), write.value.is_some()))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&RowKey, &Write)> {

@@ -43,6 +43,11 @@ fn base<'g>(given: &'g Given<'_>) -> Result<(CompositeType, Option<&'g str>)> {
         let message = "first argument of json_populate_record must be a row type";
         return Err(QueryError::refused("42804", message));
     };
+    if of.is_anonymous() && of.fields().is_empty() {
+        let message = "could not determine row type for result of json_populate_record";
+        let hint = "Provide a record of a type that has fields.";
+        return Err(QueryError::refused("0A000", message).hint(hint));
+    }
     match base {
         Value::Text(record) => Ok((*of, Some(record))),
         _ => Ok((*of, None)),

@@ -1,6 +1,7 @@
 //! Functions that DataFusion does not have, or has otherwise than PostgreSQL.
 
 mod all_matches;
+mod array_assignments;
 mod array_casts;
 mod array_numbers;
 mod array_sets;
@@ -76,6 +77,7 @@ use onrush::{DataType, Value};
 use crate::types::{ColumnType, plain_type};
 use crate::values::readable;
 
+pub use array_assignments::{OPEN_BOUND, SET_ELEMENT, SET_SLICE};
 pub(crate) use array_casts::{ElementCasts, of_elements};
 pub(crate) use array_numbers::FROM_ZERO;
 pub(crate) use array_sets::{ARRAY_CONTAINS, ARRAYS_OVERLAP};
@@ -157,6 +159,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     all.extend(uuid::all());
     all.extend(array_numbers::all());
     all.extend(arrays::all());
+    all.extend(array_assignments::all());
     all.extend(frame_exclusions::all());
     all.extend(networks::all());
     all.extend(array_sets::all());

@@ -2,7 +2,7 @@
 //! column is an array, and the arrays are unnested beside each other.
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType, Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, Value,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, Value,
 };
 
 use super::call_of;
@@ -45,14 +45,11 @@ pub(super) fn of_call(
 /// Rows by the list of columns behind a call.
 fn of_list(json: &Expr, is_set: bool, alias: &TableAlias) -> Option<JsonRows> {
     let column = |column: &Ident, data_type: &DataType| {
-        let form = match data_type {
-            DataType::JSON | DataType::JSONB => "json",
-            DataType::Array(ArrayElemTypeDef::SquareBracket(of, _))
-                if matches!(**of, DataType::JSON | DataType::JSONB) =>
-            {
-                "json_array"
-            }
-            DataType::Array(_) => "array",
+        use onrush::DataType::{Array, Json, Jsonb};
+        let form = match (data_type.to_string().parse(), data_type) {
+            (Ok(Json | Jsonb), _) => "json",
+            (Ok(Array(Json | Jsonb)), _) => "json_array",
+            (Ok(Array(_)), _) | (_, DataType::Array(_)) => "array",
             _ => "text",
         };
         let name = Value::SingleQuotedString(super::folded(column));

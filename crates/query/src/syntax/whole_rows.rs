@@ -1,6 +1,6 @@
 //! Rows as values: `(a, b)`; `row_to_json(t)`, `json_agg(t)`, where `t` is a table.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -50,6 +50,14 @@ pub(super) struct Sources {
     aliases: Vec<Vec<String>>,
     /// Queries that WITH names.
     named: HashMap<String, Vec<String>>,
+}
+
+impl Source {
+    /// Whether two of its columns have one name, so that it does not tell them apart.
+    fn has_doubled_names(&self) -> bool {
+        let mut known = HashSet::with_capacity(self.columns.len());
+        !self.columns.iter().all(|column| known.insert(column))
+    }
 }
 
 impl Sources {
@@ -167,8 +175,8 @@ impl Sources {
         }
     }
 
-    /// The row of a relation that a name stands for, as a record; none where the name is that of a column.
-    pub(super) fn row(&self, name: &Ident) -> Option<Expr> {
+    /// The relation whose row a name stands for; none where the name is that of a column.
+    fn relation(&self, name: &Ident) -> Option<&Source> {
         let wanted = folded(name);
         if self.aliases.last().is_some_and(|aliases| aliases.contains(&wanted)) {
             return None;
@@ -178,11 +186,22 @@ impl Sources {
                 return None;
             }
             if let Some(source) = sources.iter().find(|source| source.name == wanted) {
-                let function = if source.may_be_missing { RECORD_OF_JOINED } else { RECORD_OF };
-                return Some(call_of(function, named_columns(name, &source.columns)));
+                return Some(source);
             }
         }
         None
+    }
+
+    /// The row of a relation that a name stands for, as a record.
+    pub(super) fn row(&self, name: &Ident) -> Option<Expr> {
+        let source = self.relation(name)?;
+        let function = if source.may_be_missing { RECORD_OF_JOINED } else { RECORD_OF };
+        Some(call_of(function, named_columns(name, &source.columns)))
+    }
+
+    /// Whether a name stands for the row of a relation with two columns of one name.
+    pub(super) fn is_row_of_doubled_names(&self, name: &Ident) -> bool {
+        self.relation(name).is_some_and(Source::has_doubled_names)
     }
 
     /// The relation and the name of a column of the innermost query, as far as they are told.
@@ -243,7 +262,8 @@ impl Sources {
         if sources.iter().any(|source| source.columns.contains(&wanted)) {
             return;
         }
-        let Some(source) = sources.iter().find(|source| source.name == wanted) else { return };
+        let source = sources.iter().find(|source| source.name == wanted);
+        let Some(source) = source.filter(|source| !source.has_doubled_names()) else { return };
         // As a record it may be NULL.
         let row = if source.may_be_missing { RECORD_OF_JOINED } else { row };
         let row = call_of(row, named_columns(name, &source.columns));

@@ -38,6 +38,12 @@ pub(super) const ALL: &[SystemTable] = &[SystemTable {
     },
 }];
 
+/// Where `condeferrable` and `condeferred` stand.
+const DEFERRABLE: usize = 4;
+const DEFERRED: usize = 5;
+/// Where `convalidated` stands.
+const VALIDATED: usize = 6;
+
 fn foreign_key(key: &foreign_keys::Key) -> Row {
     let yes = Value::Boolean(true);
     let numbers = |table: &Table, columns: Vec<usize>| -> Value<'static> {
@@ -98,18 +104,20 @@ fn constraints(table: &Table) -> Vec<Row> {
         let positions = check.columns.iter().filter_map(|it| definition.column_with_number(*it));
         let number = |column| names::column_number(definition, column).to_string();
         let numbers: Vec<String> = positions.map(number).collect();
-        row(
-            names::constraint_oid(table, &check.name),
-            check.name.clone(),
-            "c",
-            0,
-            numbers.join(","),
-        )
+        let (number, name) = (names::constraint_oid(table, &check.name), check.name.clone());
+        let mut row = row(number, name, "c", 0, numbers.join(","));
+        row[VALIDATED] = Value::Boolean(check.is_validated);
+        row
     };
     let unique = |index: &Index| {
         let kind = if index.is_primary { "p" } else { "u" };
         let numbers = index.numbers(definition).join(",");
-        Some(row(index.constraint?, index.name.clone(), kind, index.number, numbers))
+        let mut row = row(index.constraint?, index.name.clone(), kind, index.number, numbers);
+        if let Some(of) = index.deferrable {
+            (row[DEFERRABLE], row[DEFERRED]) =
+                (Value::Boolean(true), Value::Boolean(of.is_deferred));
+        }
+        Some(row)
     };
     let indexes = indexes::all(table);
     indexes.iter().filter_map(unique).chain(definition.checks().iter().map(check)).collect()

@@ -1,8 +1,8 @@
 //! Indexes as the catalogue shows them, primary keys among them: `pg_index`, `pg_indexes`, and their definitions.
 
 use onrush::{
-    DataType, IndexDefinition, Indexed, IndexedExpression, KeyOrder, Row, Table, TableDefinition,
-    Uniqueness, Value,
+    DataType, DeferrableUnique, IndexDefinition, Indexed, IndexedExpression, KeyOrder, Row, Table,
+    TableDefinition, Uniqueness, Value,
 };
 
 use super::kinds::{BOOL, INT2, INT2_VECTOR, NAME, OID, OID_VECTOR, TEXT};
@@ -87,6 +87,8 @@ pub(super) struct Index {
     /// Positions of the included ones.
     pub(super) included: Vec<usize>,
     uniqueness: Uniqueness,
+    /// Whether rows may have the same keys for a while, and whether until the commit.
+    pub(super) deferrable: Option<DeferrableUnique>,
     pub(super) is_primary: bool,
     /// Whether rows may still lack their entries.
     is_building: bool,
@@ -162,8 +164,9 @@ pub(super) fn all(table: &Table) -> Vec<Index> {
         name: names::key_name(table),
         keys: names::key(table).iter().map(|at| (Key::Column(*at), KeyOrder::ASCENDING)).collect(),
         predicate: None,
-        included: Vec::new(),
+        included: positions(definition, definition.key_included()),
         uniqueness: Uniqueness::NullsDistinct,
+        deferrable: None,
         is_primary: true,
         is_building: false,
         constraint: Some(names::key_oid(table)),
@@ -180,17 +183,22 @@ pub(super) fn all(table: &Table) -> Vec<Index> {
         name: schemas::own_name(&index.name).to_owned(),
         keys: index.columns.iter().filter_map(|it| Some((key(index, it.of)?, it.order))).collect(),
         predicate: index.predicate.as_ref().map(|of| of.expression.clone()),
-        included: index
-            .included
-            .iter()
-            .filter_map(|number| definition.column_with_number(*number))
-            .collect(),
-        uniqueness: index.uniqueness,
+        included: positions(definition, &index.included),
+        uniqueness: match index.deferrable {
+            None => index.uniqueness,
+            Some(of) if of.nulls_equal => Uniqueness::NullsEqual,
+            Some(_) => Uniqueness::NullsDistinct,
+        },
+        deferrable: index.deferrable,
         is_primary: false,
         is_building: index.is_building,
         constraint: index.is_constraint.then(|| names::entries_oid(index.entries) + 1),
     };
     primary.into_iter().chain(definition.indexes().iter().map(secondary)).collect()
+}
+
+fn positions(table: &TableDefinition, numbers: &[u16]) -> Vec<usize> {
+    numbers.iter().filter_map(|number| table.column_with_number(*number)).collect()
 }
 
 /// The index with a number, and its table.
@@ -274,7 +282,12 @@ impl Index {
         };
         let columns: Vec<String> =
             self.keys.iter().map(|(key, _)| key.shown(table, false)).collect();
-        format!("{kind} ({}){}", columns.join(", "), self.include_clause(table))
+        let deferrable = match self.deferrable {
+            None => "",
+            Some(of) if of.is_deferred => " DEFERRABLE INITIALLY DEFERRED",
+            Some(_) => " DEFERRABLE",
+        };
+        format!("{kind} ({}){}{deferrable}", columns.join(", "), self.include_clause(table))
     }
 
     fn include_clause(&self, table: &Table) -> String {
@@ -314,7 +327,7 @@ fn row(table: &Table, index: &Index) -> Row {
         Value::Boolean(index.uniqueness == Uniqueness::NullsEqual),
         Value::Boolean(index.is_primary),
         no.clone(),
-        yes.clone(),
+        Value::Boolean(index.deferrable.is_none()),
         no.clone(),
         Value::Boolean(!index.is_building),
         no.clone(),

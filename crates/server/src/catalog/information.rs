@@ -173,7 +173,9 @@ fn constraints(seen: &Seen, table: &Table, statement: &Statement) -> Vec<Row> {
     let foreign = foreign_keys::of(seen, table).into_iter().map(foreign);
     let unique = |index: &Index| {
         let kind = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
-        index.constraint.map(|_| row(index.name.clone(), kind, false, false))
+        let is_deferred = index.deferrable.is_some_and(|of| of.is_deferred);
+        let is_deferrable = index.deferrable.is_some();
+        index.constraint.map(|_| row(index.name.clone(), kind, is_deferrable, is_deferred))
     };
     let indexes = indexes::all(table);
     indexes.iter().filter_map(unique).chain(checks).chain(foreign).collect()

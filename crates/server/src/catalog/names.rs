@@ -322,7 +322,8 @@ pub(super) fn constraint_with(
         let definition = table.definition();
         let is_it = |check: &&CheckConstraint| i64::from(constraint_oid(table, &check.name)) == oid;
         let check = definition.checks().iter().find(is_it)?;
-        Some(check_as_shown(definition, check, is_pretty))
+        let not_valid = if check.is_validated { "" } else { " NOT VALID" };
+        Some(format!("{}{not_valid}", check_as_shown(definition, check, is_pretty)))
     });
     of_table.or_else(|| domains::constraint_with(seen, oid, is_pretty))
 }

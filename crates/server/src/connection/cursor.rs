@@ -36,6 +36,7 @@ pub(super) struct Cursors {
 }
 
 struct Cursor {
+    /// Rows that have come may have keys behind them.
     columns: Arc<[OutputColumn]>,
     /// None when all have come.
     rows: Option<Box<RowStream>>,
@@ -79,7 +80,7 @@ impl Cursors {
     }
 
     fn insert(&mut self, declared: Declared, is_new: bool) -> Result<()> {
-        let Declared { name, rows, scroll, is_held } = declared;
+        let Declared { name, rows, keyed: _, scroll, is_held } = declared;
         if self.by_name.contains_key(&name) {
             let message = format!("cursor {name:?} already exists");
             return Err(SqlError::new(state::DUPLICATE_CURSOR, message));
@@ -112,6 +113,17 @@ impl Cursor {
 
     fn is_on_row(&self) -> bool {
         (1..=self.come).contains(&self.at)
+    }
+
+    /// What stands behind the columns of the row on which it stands.
+    fn keys(&self) -> Option<Vec<Value<'static>>> {
+        let at = usize::try_from(self.at.checked_sub(1)?).ok()?;
+        let keys = match (&self.kept, &self.rows) {
+            _ if !self.is_on_row() => return None,
+            (Some(kept), _) => kept.rows.get(at)?.get(self.columns.len()..)?,
+            (None, rows) => rows.as_ref()?.last_keys(),
+        };
+        Some(keys.to_vec())
     }
 
     /// How many rows are passed over, and how many are then wanted, where that is a way forward.
@@ -212,6 +224,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             made_micros: unix_micros(),
             is_held: declared.is_held,
             is_scroll: declared.scroll != Scroll::Never,
+            keyed: declared.keyed.clone(),
+            keys: None,
         };
         let name = declared.name.clone();
         let is_in_transaction = self.backend.is_in_transaction();
@@ -242,7 +256,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Once a transaction is over.
     pub(super) fn end_cursors(&mut self) {
-        if !self.cursors.by_name.is_empty() && !self.backend.is_in_transaction() {
+        let has_chained = std::mem::take(&mut self.backend.has_chained);
+        let is_over = has_chained || !self.backend.is_in_transaction();
+        if has_chained {
+            self.portals.clear();
+        }
+        if !self.cursors.by_name.is_empty() && is_over {
             let is_rolled_back = std::mem::take(&mut self.backend.is_rolled_back);
             self.cursors.end_transaction(is_rolled_back);
             self.note_cursors();
@@ -251,7 +270,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     pub(super) fn note_cursors(&mut self) {
         let mut shown = self.objects().cursors.lock();
-        shown.retain(|name, _| self.cursors.by_name.contains_key(name));
+        shown.retain(|name, shown| {
+            let cursor = self.cursors.by_name.get(name);
+            // Who holds rows of an earlier transaction does not change the tables by them.
+            if cursor.is_some_and(|cursor| !cursor.is_new) {
+                (shown.keyed, shown.keys) = (None, None);
+            }
+            cursor.is_some()
+        });
         drop(shown);
         self.wire.memory.note(Part::Cursors, self.cursors.bytes());
     }
@@ -299,6 +325,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             None => self.fetch_forward(&mut cursor, fetch.movement, fetch.is_move, formats).await,
         };
         if count.is_ok() {
+            if let Some(shown) = self.objects().cursors.lock().get_mut(&fetch.name)
+                && shown.keyed.is_some()
+            {
+                shown.keys = cursor.keys();
+            }
             self.cursors.by_name.insert(fetch.name.clone(), cursor);
         }
         self.note_cursors();

@@ -439,7 +439,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// The statements of a text, one after the other. Several that read and write rows and define something are
-    /// one transaction.
+    /// one transaction; one that is to be serializable has one of its own.
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         self.end_pipeline()?;
         let text = message::text(body)?;
@@ -456,13 +456,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.backend.begin(TransactionModes::default())?;
         }
         for statement in statements {
+            let needs_own = self.backend.is_serializable() && statement.is_of_rows();
+            let is_own = needs_own && !self.backend.is_in_transaction();
+            if is_own {
+                self.backend.begin(TransactionModes::default())?;
+            }
             let outcome = self.run_text(statement, &shown).await;
             let outcome = outcome.map_err(|stop| stop.placed_in(text));
-            if outcome.is_err() && is_one {
+            if outcome.is_err() && (is_one || is_own) {
                 self.backend.fail();
                 self.backend.roll_back();
             }
             outcome?;
+            if is_own {
+                self.backend.commit()?;
+            }
         }
         if is_one {
             self.keep_held_cursors().await?;

@@ -24,9 +24,9 @@ enum Part {
 
 fn part(statement: &Prepared) -> Part {
     match &statement.plan {
-        Plan::Session(SessionPlan::Begin { .. } | SessionPlan::Commit | SessionPlan::Rollback) => {
-            Part::Ends
-        }
+        Plan::Session(
+            SessionPlan::Begin { .. } | SessionPlan::Commit { .. } | SessionPlan::Rollback { .. },
+        ) => Part::Ends,
         _ if statement.parsed.as_ref().is_some_and(Parsed::is_of_transactions) => Part::Of,
         _ => Part::Alone,
     }
@@ -40,7 +40,9 @@ pub(super) fn enter(backend: &mut Backend, statement: &Prepared, is_last: bool) 
             Part::Alone => leave(backend),
         };
     }
-    if is_last || backend.is_in_transaction() || !matches!(part(statement), Part::Of) {
+    let is_of_rows = statement.parsed.as_ref().is_some_and(Parsed::is_of_rows);
+    let commits_by_itself = is_last && !(backend.is_serializable() && is_of_rows);
+    if commits_by_itself || backend.is_in_transaction() || !matches!(part(statement), Part::Of) {
         return Ok(());
     }
     backend.begin_pipeline()

@@ -55,6 +55,11 @@ pub(super) fn told(code: &'static str, error: &Error) -> SqlError {
         Error::UniqueViolated { table, index, key } => {
             unique_violated(code, table, schemas::own_name(index), key)
         }
+        Error::NotSerializable => {
+            let message =
+                "could not serialize access due to read/write dependencies among transactions";
+            SqlError::new(code, message).with_hint("The transaction might succeed if retried.")
+        }
         Error::UnknownIndex { name } => {
             let message = format!("index {:?} does not exist", schemas::own_name(name));
             SqlError::new(code, message)

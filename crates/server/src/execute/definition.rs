@@ -7,21 +7,18 @@
 
 use std::sync::Arc;
 
-use onrush::{
-    ColumnDefinition, Database, Error, ForeignKey, Table, TableChange, TableDefinition, Transaction,
-};
-use onrush_query::QueryEngine;
+use onrush::{Database, Error, ForeignKey, Table, TableChange, TableDefinition, Transaction};
 use onrush_types::ReferencedKey;
 
 use super::Backend;
-use super::foreign_key::ForeignChange;
+use super::table_changes::{self, Changed};
 use super::temporary::OnCommit;
 use super::transaction::Work;
-use super::{comment, foreign_key, generated, index, sequence, view};
+use super::{comment, foreign_key, index, sequence, view};
 use crate::error::{Result, SqlError, state};
 use crate::rewrite::{Form, Rewrite};
 use crate::seen::Seen;
-use crate::sql::{AlterPlan, Change, ColumnChange, IndexPlan, KeyChange, NewTable, PlannedChange};
+use crate::sql::{AlterPlan, Change, ColumnChange, KeyChange, NewTable, PlannedChange};
 use crate::{access, column_change, comments, domains, schemas, sequences, views};
 
 /// What a statement changes beside tables.
@@ -214,7 +211,7 @@ impl Backend {
                 other => other?,
             };
             let Changed { changes, gone, renamed, added, foreign, mut notices } =
-                changes(&queries, &table, &plan.changes)?;
+                table_changes::changed(&queries, &table, &plan.changes)?;
             free_keys(transaction, &table, &plan.changes, &mut notices)?;
             free_views(&database, transaction, &table, &plan.changes, &mut notices)?;
             forget_columns(&database, transaction, &table, &changes)?;
@@ -346,121 +343,6 @@ pub(super) fn skipped(kind: &str, name: &str) -> SqlError {
     SqlError::new(state::UNDEFINED_TABLE, message).notice()
 }
 
-/// What is to be changed of a table as it is now, and what need not be.
-#[derive(Default)]
-struct Changed {
-    changes: Vec<TableChange>,
-    /// Indexes of UNIQUE constraints that are dropped, that get other names, and that are made.
-    gone: Vec<String>,
-    renamed: Vec<(String, String)>,
-    added: Vec<IndexPlan>,
-    foreign: Vec<ForeignChange>,
-    notices: Vec<SqlError>,
-}
-
-fn changes(queries: &QueryEngine, table: &Table, planned: &[PlannedChange]) -> Result<Changed> {
-    let mut definition = table.definition().clone();
-    let mut changed = Changed::default();
-    for PlannedChange { change, if_needed, cascades } in planned {
-        if let Some(foreign) = ForeignChange::of(table, change) {
-            changed.foreign.push(foreign);
-            continue;
-        }
-        match change {
-            Change::AddUnique(index) => {
-                changed.added.push(index.clone());
-                continue;
-            }
-            Change::Other(TableChange::DropCheck { name }) => {
-                if let Some(index) = index::constraint_named(table, name) {
-                    changed.gone.push(index);
-                    continue;
-                }
-            }
-            Change::Other(TableChange::RenameCheck { from, to }) => {
-                if let Some(index) = index::constraint_named(table, from) {
-                    let to = schemas::joined(schemas::parts(table.name()).0, to);
-                    changed.renamed.push((index, to));
-                    continue;
-                }
-            }
-            _ => {}
-        }
-        let Changed { changes, notices, added, foreign, .. } = &mut changed;
-        if let (true, Some(skipping)) = (*if_needed, nothing_to_do(&definition, change)) {
-            notices.push(skipping.notice());
-            continue;
-        }
-        let checks = match change {
-            Change::AddColumn(column, checks, indexes, foreign_keys) => {
-                let change = TableChange::AddColumn(column.clone());
-                definition = definition.altered(&change, 0)?;
-                changes.push(change);
-                added.extend(indexes.iter().cloned());
-                foreign.extend(foreign_keys.iter().cloned().map(ForeignChange::Add));
-                checks.as_slice()
-            }
-            Change::AddUnique(_)
-            | Change::AddForeignKey(_)
-            | Change::Validate(_)
-            | Change::AddGenerated(..) => &[],
-            Change::AddCheck(check) => std::slice::from_ref(check),
-            Change::Column(name, change) => {
-                let at = definition.shown_column_index(name)?;
-                let mut column = definition.columns()[at].clone();
-                let is_key = definition.primary_key().contains(&at);
-                column_change::apply(&mut column, change, (definition.name(), is_key))?;
-                if column != definition.columns()[at] {
-                    let ColumnDefinition { name, nullable, default, domain, .. } = column;
-                    if domain != definition.columns()[at].domain {
-                        let change = domains::with_same_rules(&definition, at, domain);
-                        definition = definition.altered(&change, 0)?;
-                        changes.push(change);
-                    }
-                    let change = TableChange::SetColumn { name, nullable, default };
-                    definition = definition.altered(&change, 0)?;
-                    changes.push(change);
-                }
-                &[]
-            }
-            Change::Other(change) => {
-                if let TableChange::DropColumn { name } = change
-                    && *cascades
-                {
-                    for generated in generated::computed_of(&definition, name) {
-                        let message = format!(
-                            "drop cascades to column {generated} of table {}",
-                            schemas::own_name(table.name())
-                        );
-                        notices.push(SqlError::new(state::SUCCESSFUL, message).notice());
-                        let change = TableChange::DropColumn { name: generated };
-                        definition = definition.altered(&change, 0)?;
-                        changes.push(change);
-                    }
-                }
-                if let TableChange::RenameColumn { from, to } = change
-                    && from == to
-                    && definition.column_index(from).is_ok()
-                {
-                    let table = schemas::own_name(table.name());
-                    let message = format!("column \"{to}\" of relation \"{table}\" already exists");
-                    return Err(SqlError::new(state::DUPLICATE_COLUMN, message));
-                }
-                definition = definition.altered(change, 0)?;
-                changes.push(change.clone());
-                &[]
-            }
-        };
-        for check in checks {
-            let check = check.kept(queries, &definition, definition.checks())?;
-            let change = TableChange::AddCheck(check);
-            definition = definition.altered(&change, 0)?;
-            changes.push(change);
-        }
-    }
-    Ok(changed)
-}
-
 /// Foreign keys to what is dropped of a table go, too, or keep it.
 fn free_keys(
     transaction: &mut Transaction<'_>,
@@ -568,28 +450,4 @@ fn forget_columns(
         }
     }
     Ok(())
-}
-
-/// Why a change need not be made.
-fn nothing_to_do(table: &TableDefinition, change: &Change) -> Option<SqlError> {
-    let has_column = |name: &str| table.columns().iter().any(|column| column.name == name);
-    let relation = schemas::own_name(table.name());
-    let told = |state, what: &str, name: &str, is: &str| {
-        let message = format!("{what} {name:?} of relation {relation:?} {is}, skipping");
-        Some(SqlError::new(state, message))
-    };
-    match change {
-        Change::AddColumn(column, ..) if has_column(&column.name) => {
-            told(state::DUPLICATE_COLUMN, "column", &column.name, "already exists")
-        }
-        Change::Other(TableChange::DropColumn { name }) if !has_column(name) => {
-            told(state::UNDEFINED_COLUMN, "column", name, "does not exist")
-        }
-        Change::Other(TableChange::DropCheck { name })
-            if !table.checks().iter().any(|check| check.name == *name) =>
-        {
-            told(state::UNDEFINED_OBJECT, "constraint", name, "does not exist")
-        }
-        _ => None,
-    }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use onrush::{Deferral, Error, Identities, Table, TableChange, Transaction};
+use onrush::{
+    Deferral, Error, Identities, IndexDefinition, NewForeignKey, Table, TableChange,
+    TableDefinition, Transaction,
+};
 
 use super::definition::{self, Touched};
 use super::transaction::Work;
@@ -28,7 +31,6 @@ impl Backend {
         if !self.is_in_transaction() {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.notices.push(SqlError::new(state::NO_ACTIVE_TRANSACTION, message).warning());
-            return Ok(answer);
         }
         let which = match &plan.names {
             None => None,
@@ -37,13 +39,16 @@ impl Backend {
                 Some(named.collect::<Result<Vec<_>>>()?.concat())
             }
         };
+        if !self.is_in_transaction() {
+            return Ok(answer);
+        }
         self.in_transaction(|transaction| {
             Ok(transaction.defer_references(which.as_deref(), plan.is_deferred)?)
         })?;
         Ok(answer)
     }
 
-    /// The tables that have a foreign key of this name: in the first schema of the search path that has one.
+    /// The tables that have a foreign key or a UNIQUE constraint of this name: in the first schema of the search path that has one.
     fn named(&self, schema: Option<&str>, name: &str) -> Result<Vec<(u32, String)>> {
         let path = std::sync::Arc::clone(&self.settings.path);
         let schemas: Vec<&str> = match schema {
@@ -55,14 +60,24 @@ impl Backend {
             let in_schema = tables.iter().filter(|table| schemas::parts(table.name()).0 == schema);
             let mut found = Vec::new();
             for table in in_schema {
-                let mut keys = table.definition().foreign_keys().iter();
-                if let Some(key) = keys.find(|key| key.name == name) {
-                    if key.deferral == Deferral::NotDeferrable {
-                        let message = format!("constraint {name:?} is not deferrable");
-                        return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
-                    }
-                    found.push((table.id(), name.to_owned()));
+                let definition = table.definition();
+                let key = definition.foreign_keys().iter().find(|key| key.name == name);
+                let key = key.map(|key| (key.deferral != Deferral::NotDeferrable, name.to_owned()));
+                let is_it = |index: &&IndexDefinition| {
+                    index.is_constraint && schemas::own_name(&index.name) == name
+                };
+                let unique = definition.indexes().iter().find(is_it);
+                // The engine knows a UNIQUE constraint by its index.
+                let unique = unique.map(|index| (index.deferrable.is_some(), index.name.clone()));
+                let primary = schemas::has_key_named(definition, name);
+                let primary = primary.then(|| (false, name.to_owned()));
+                let found_here = key.or(unique).or(primary);
+                let Some((is_deferrable, known)) = found_here else { continue };
+                if !is_deferrable {
+                    let message = format!("constraint {name:?} is not deferrable");
+                    return Err(SqlError::new(state::WRONG_OBJECT_TYPE, message));
                 }
+                found.push((table.id(), known));
             }
             if !found.is_empty() {
                 return Ok(found);
@@ -153,6 +168,12 @@ pub(super) fn add_foreign_key(
     transaction.add_foreign_key(table, &new).map_err(|error| match error {
         Error::NoReferencedKey { table, .. } => {
             let name = schemas::own_name(&table);
+            if names_deferrable_key(&new, referenced.definition()) {
+                let message = format!(
+                    "cannot use a deferrable unique constraint for referenced table {name:?}"
+                );
+                return SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message);
+            }
             let message = format!(
                 "there is no unique constraint matching given keys for referenced table {name:?}"
             );
@@ -160,6 +181,21 @@ pub(super) fn add_foreign_key(
         }
         other => other.into(),
     })
+}
+
+/// Whether the referenced columns are those of a UNIQUE constraint that is deferrable.
+fn names_deferrable_key(new: &NewForeignKey, referenced: &TableDefinition) -> bool {
+    let name = |number: u16| {
+        let column = referenced.column_with_number(number);
+        column.map(|column| referenced.columns()[column].name.clone())
+    };
+    let wanted: BTreeSet<&String> = new.referenced_columns.iter().collect();
+    let is_it = |index: &IndexDefinition| {
+        let numbers = index.column_numbers().unwrap_or_default().into_iter();
+        let names: Vec<String> = numbers.filter_map(name).collect();
+        index.deferrable.is_some() && names.iter().collect::<BTreeSet<_>>() == wanted
+    };
+    referenced.indexes().iter().any(is_it)
 }
 
 fn has_constraint(table: &Table, name: &str) -> bool {
@@ -215,7 +251,7 @@ impl ForeignChange {
                     let own = schemas::own_name(table);
                     let message = format!("constraint {name:?} of relation {own:?} does not exist");
                     return Err(SqlError::new(state::UNDEFINED_OBJECT, message));
-                } else if !known.definition().checks().iter().any(|check| check.name == *name) {
+                } else {
                     let own = schemas::own_name(table);
                     let message = format!(
                         "constraint {name:?} of relation {own:?} is not a foreign key or check constraint"

@@ -329,6 +329,13 @@ impl Way<'_> {
                 values.of(&[&old, &excluded])?
             }
         };
+        if let Some(view) = &update.seen_by {
+            let at = computed.len().checked_sub(1 + usize::from(update.has_condition));
+            if at.and_then(|at| computed.get(at)) != Some(&Value::Boolean(true)) {
+                let message = format!("conflicting row is not visible through view {view:?}");
+                return Err(SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message));
+            }
+        }
         if update.has_condition && computed.last() != Some(&Value::Boolean(true)) {
             return Ok(false);
         }

@@ -11,7 +11,7 @@ use super::{Backend, RowStream, in_failed_transaction};
 use crate::error::{Result, SqlError, state};
 use crate::sequences::as_caller;
 use crate::sql::{
-    Bound, Isolation, LockedRows, LockedTable, LockingPlan, Operand, WhenTaken, count_of, key_of,
+    Bound, LockedRows, LockedTable, LockingPlan, Operand, WhenTaken, count_of, key_of,
 };
 
 impl Backend {
@@ -19,7 +19,7 @@ impl Backend {
     /// all statements are to see the same, that fails.
     pub(super) fn lock_rows(&mut self, plan: &LockingPlan, bound: &Bound) -> Result<RowStream> {
         let finder = self.finder();
-        let may_renew = self.settings.isolation != Isolation::RepeatableRead;
+        let may_renew = self.settings.isolation.renews_snapshots();
         let sequences = Arc::clone(&self.sequences);
         let rows = as_caller(&sequences, || match &mut self.work {
             Work::Open(open) => open.with_dependent_mut(|_, transaction| {
@@ -71,7 +71,9 @@ fn lock_all(
                     if skipped > 0 {
                         skipped -= 1;
                     } else {
-                        row.truncate(plan.columns.len());
+                        if !plan.keeps_keys {
+                            row.truncate(plan.columns.len());
+                        }
                         rows.push(row);
                     }
                     Ok(ControlFlow::Continue(()))

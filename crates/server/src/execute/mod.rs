@@ -47,6 +47,7 @@ mod sequence;
 mod setting_values;
 mod settings;
 mod steps;
+mod table_changes;
 mod temporary;
 mod transaction;
 mod user;
@@ -88,8 +89,8 @@ use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::{ALL, show_columns};
 use crate::sql::{
-    Bound, CopyFormat, CopyPlan, ExecutePlan, FetchPlan, Planner, PreparePlan, Scroll,
-    SettingChange,
+    Bound, CopyFormat, CopyPlan, ExecutePlan, FetchPlan, Isolation, KeyedRows, Planner,
+    PreparePlan, Scroll, SettingChange,
 };
 use definition::Touched;
 use savepoint::NamedSavepoint;
@@ -131,6 +132,8 @@ pub(crate) enum Answer {
 pub(crate) struct Declared {
     pub(crate) name: String,
     pub(crate) rows: Box<RowStream>,
+    /// None where its rows are no rows of tables.
+    pub(crate) keyed: Option<Arc<KeyedRows>>,
     pub(crate) scroll: Scroll,
     /// It stays when its transaction has committed.
     pub(crate) is_held: bool,
@@ -172,6 +175,8 @@ pub(crate) struct Backend {
     savepoints: Vec<NamedSavepoint>,
     /// Whether the transaction that was over last was rolled back.
     pub(crate) is_rolled_back: bool,
+    /// Whether the transaction has begun with the end of another one, whose cursors are still to be ended.
+    pub(crate) has_chained: bool,
     /// Whether the open transaction ends with the client's Sync.
     is_pipeline: bool,
     temporaries: Temporaries,
@@ -244,6 +249,7 @@ impl Backend {
             touched: Touched::NOTHING,
             savepoints: Vec::new(),
             is_rolled_back: false,
+            has_chained: false,
             is_pipeline: false,
             temporaries: Temporaries::default(),
             settings,
@@ -291,6 +297,11 @@ impl Backend {
 
     pub(crate) fn is_in_transaction(&self) -> bool {
         !matches!(self.work, Work::Idle(_))
+    }
+
+    /// Whether a statement of rows outside of a transaction needs one of its own, in which what it reads is noted.
+    pub(crate) fn is_serializable(&self) -> bool {
+        self.settings.isolation == Isolation::Serializable
     }
 
     /// Runs a plan. After an error an open transaction takes nothing but its end

@@ -40,6 +40,8 @@ pub(crate) struct RowStream {
     source: Source,
     sent: u64,
     verb: &'static str,
+    /// Where keys begin behind the columns, and those of the row that was handed out last.
+    keys: Option<(usize, Vec<Value<'static>>)>,
 }
 
 impl RowStream {
@@ -48,7 +50,19 @@ impl RowStream {
         source: Source,
         verb: &'static str,
     ) -> RowStream {
-        RowStream { columns, first: None, source, sent: 0, verb }
+        RowStream { columns, first: None, source, sent: 0, verb, keys: None }
+    }
+
+    /// The same rows, of which so many columns are shown. Behind them stand keys.
+    pub(super) fn with_keys_behind(mut self, visible: usize) -> RowStream {
+        self.columns = self.columns[..visible.min(self.columns.len())].into();
+        self.keys = Some((visible, Vec::new()));
+        self
+    }
+
+    /// What stood behind the columns of the row that was handed out last.
+    pub(crate) fn last_keys(&self) -> &[Value<'static>] {
+        self.keys.as_ref().map_or(&[], |(_, keys)| keys)
     }
 
     /// The rows of a query.
@@ -103,6 +117,9 @@ impl RowStream {
             Source::Nothing => None,
         };
         let Some(row) = row else { return Ok(Step::End) };
+        if let Some((visible, keys)) = &mut self.keys {
+            *keys = row.get(*visible..).unwrap_or_default().to_vec();
+        }
         self.sent += 1;
         let is_turn =
             matches!(self.source, Source::Scan(_)) && self.sent.is_multiple_of(ROWS_PER_TURN);

@@ -31,6 +31,8 @@ impl Backend {
         }
         match plan {
             SavepointPlan::Set(name) => {
+                // From here on the transaction sees what it sees: going back does not make it another one.
+                self.look_at_others()?;
                 let savepoint = self.in_open_transaction(|open| Ok(open.savepoint()))?;
                 let settings = self.settings.clone();
                 let (name, said) = (name.clone(), self.control.said.length());

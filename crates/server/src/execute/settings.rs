@@ -154,6 +154,11 @@ impl Settings {
         self.isolation = modes.isolation.unwrap_or(self.isolation_by_default);
     }
 
+    /// What is said of the transaction that is open.
+    pub(super) fn modes(&self) -> TransactionModes {
+        TransactionModes { is_read_only: Some(self.is_read_only), isolation: Some(self.isolation) }
+    }
+
     /// SET TRANSACTION, which outside of a transaction is over at once.
     pub(super) fn set_modes(&mut self, modes: TransactionModes) -> Result<()> {
         modes.is_read_only.map_or(Ok(()), |is_read_only| self.set_read_only(is_read_only))?;

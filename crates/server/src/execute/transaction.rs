@@ -214,6 +214,25 @@ impl Backend {
         Answer::Done("ROLLBACK".into())
     }
 
+    /// COMMIT and ROLLBACK with AND CHAIN: `end`s the transaction, and begins one of the same modes.
+    pub(crate) fn chain(
+        &mut self,
+        what: &str,
+        end: impl FnOnce(&mut Self) -> Result<Answer>,
+    ) -> Result<Answer> {
+        if !self.is_in_transaction() || self.is_pipeline {
+            let message = format!("{what} AND CHAIN can only be used in transaction blocks");
+            return Err(SqlError::new(state::NO_ACTIVE_TRANSACTION, message));
+        }
+        let modes = self.settings.modes();
+        let answer = end(self)?;
+        self.end_locks();
+        let is_rolled_back = self.is_rolled_back;
+        self.begin(modes)?;
+        (self.is_rolled_back, self.has_chained) = (is_rolled_back, true);
+        Ok(answer)
+    }
+
     /// COMMIT and ROLLBACK end the transaction of a pipeline, and say that nobody has begun it.
     fn end_unsaid(&mut self) {
         if std::mem::take(&mut self.is_pipeline) {
@@ -250,12 +269,17 @@ impl Backend {
         let is_first = !std::mem::replace(&mut self.settings.has_begun, true);
         let isolation = self.settings.isolation;
         open.with_dependent_mut(|_, transaction| match (transaction, isolation) {
+            (Some(transaction), Isolation::Serializable) if is_first => {
+                Ok(transaction.make_serializable()?)
+            }
             (Some(transaction), Isolation::RepeatableRead) if is_first => {
                 transaction.refresh();
                 Ok(())
             }
-            (None, _) | (_, Isolation::RepeatableRead) => Ok(()),
-            (Some(transaction), _) => Ok(transaction.renew_snapshot()?),
+            (Some(transaction), isolation) if isolation.renews_snapshots() => {
+                Ok(transaction.renew_snapshot()?)
+            }
+            _ => Ok(()),
         })
     }
 
@@ -284,7 +308,7 @@ impl Backend {
         mut work: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         let sequences = Arc::clone(&self.sequences);
-        let may_renew = self.settings.isolation != Isolation::RepeatableRead;
+        let may_renew = self.settings.isolation.renews_snapshots();
         as_caller(&sequences, || match &mut self.work {
             Work::Open(open) => open.with_dependent_mut(|_, transaction| match transaction {
                 Some(transaction) => change_locked(transaction, may_renew, &mut work),

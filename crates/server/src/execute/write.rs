@@ -7,9 +7,9 @@ use super::query::Finder;
 use super::returning::{Returner, answer};
 use super::transaction::Work;
 use super::{Answer, Backend, tag};
-use crate::error::Result;
+use crate::error::{Result, SqlError, state};
 use crate::sql::{
-    Assignment, Bound, DeletePlan, NewValue, QueryPlan, RowsToChange, UpdatePlan, key_of,
+    Assignment, Bound, DeletePlan, NewValue, QueryPlan, RowsToChange, UpdatePlan, WantedKey, key_of,
 };
 use crate::values;
 
@@ -18,11 +18,11 @@ type Change<'v> = (&'v str, Value<'v>);
 
 impl Backend {
     pub(super) fn update(&mut self, plan: &UpdatePlan, bound: &Bound) -> Result<Answer> {
-        let (key, computed) = match &plan.rows {
+        let (wanted, computed) = match &plan.rows {
             RowsToChange::WithKey { key, computed } => (key, computed),
             RowsToChange::Found(query) => return self.update_found(plan, query, bound),
         };
-        let Some(key) = key_of(key, bound)? else {
+        let Some(key) = self.wanted_key(&plan.table, wanted, bound)? else {
             return Ok(answer("UPDATE", &plan.returning, Vec::new(), 0));
         };
         if let (Work::Idle(session), None, None) = (&mut self.work, &plan.returning, computed) {
@@ -35,6 +35,7 @@ impl Backend {
             Some(computed) => Some(self.finder().row_values(computed, bound)?),
             None => None,
         };
+        let mut row_now = None;
         let changed = self.change_rows(|transaction| {
             let found = match &computed {
                 None => Row::new(),
@@ -47,10 +48,39 @@ impl Backend {
             if !transaction.update(&plan.table, &key, &changes)? {
                 return Ok(None);
             }
-            returner.row(last_row(transaction, &plan.table)?).map(Some)
+            let row = last_row(transaction, &plan.table)?;
+            if let WantedKey::OfCursor(_) = wanted {
+                row_now = Some(row.clone());
+            }
+            returner.row(row).map(Some)
         })?;
+        if let (WantedKey::OfCursor(name), Some(row)) = (wanted, row_now)
+            && let Some(cursor) = self.control.objects.cursors.lock().get_mut(name)
+        {
+            cursor.follow(&plan.table, &row);
+        }
         let count = u64::from(changed.is_some());
         Ok(answer("UPDATE", &plan.returning, changed.into_iter().collect(), count))
+    }
+
+    /// The key of the row that is to be changed; none where there is no such row.
+    fn wanted_key<'v>(
+        &self,
+        table: &Table,
+        wanted: &'v WantedKey,
+        bound: &'v Bound,
+    ) -> Result<Option<Vec<Value<'v>>>> {
+        match wanted {
+            WantedKey::Given(operands) => key_of(operands, bound),
+            WantedKey::OfCursor(name) => {
+                let cursors = self.control.objects.cursors.lock();
+                let cursor = cursors.get(name).ok_or_else(|| {
+                    let message = format!("cursor {name:?} does not exist");
+                    SqlError::new(state::UNKNOWN_PORTAL, message)
+                })?;
+                cursor.key(name, table).map(Some)
+            }
+        }
     }
 
     fn update_found(
@@ -75,7 +105,7 @@ impl Backend {
             RowsToChange::WithKey { key, .. } => key,
             RowsToChange::Found(query) => return self.delete_found(plan, query, bound),
         };
-        let Some(key) = key_of(key, bound)? else {
+        let Some(key) = self.wanted_key(&plan.table, key, bound)? else {
             return Ok(answer("DELETE", &plan.returning, Vec::new(), 0));
         };
         if let (Work::Idle(session), None) = (&mut self.work, &plan.returning) {

@@ -157,13 +157,17 @@ impl Rewrite<'_> {
         let mut builder = match (form, old.row_id()) {
             (Form::Key(_), None) => return Err(has_key_already(table.name())),
             (Form::Key(key), Some(_)) => {
-                key.name.iter().fold(builder.primary_key(&key.columns), TableBuilder::key_name)
+                let keyed = builder.primary_key(&key.columns).key_included(&key.included);
+                key.name.iter().fold(keyed, TableBuilder::key_name)
             }
             (Form::NoKey, _) => builder.keyed_by_row_id(),
-            (Form::Columns(_) | Form::Generated(..), None) => old
-                .key_name()
-                .into_iter()
-                .fold(builder.primary_key(old_key), TableBuilder::key_name),
+            (Form::Columns(_) | Form::Generated(..), None) => {
+                let included = old.key_included().iter();
+                let included = included.filter_map(|number| old.column_with_number(*number));
+                let included = included.map(|at| old.columns()[at].name.clone());
+                let keyed = builder.primary_key(old_key).key_included(included);
+                old.key_name().into_iter().fold(keyed, TableBuilder::key_name)
+            }
             (Form::Columns(_) | Form::Generated(..), Some(_)) => builder.keyed_by_row_id(),
         };
         if let Form::Columns(changes) = form {
@@ -188,6 +192,16 @@ impl Rewrite<'_> {
         let bare = builder.clone().build()?;
         let mut checks = Vec::new();
         for check in old.checks() {
+            // All rows of the copy must meet it.
+            if !check.is_validated {
+                return Err(SqlError::not_supported(
+                    format!(
+                        "writing the rows of a table anew beside the constraint {}, which is NOT VALID,",
+                        check.name
+                    ),
+                    "VALIDATE CONSTRAINT it, or drop it, before.",
+                ));
+            }
             checks.push(NewCheck::again(old, check)?.kept(self.queries, &bare, &checks)?);
         }
         let checked = checks.into_iter().fold(builder, TableBuilder::check_constraint).build()?;

@@ -11,6 +11,7 @@ use super::check::NewCheck;
 use super::create::{self, Column, NewKey};
 use super::foreign_key::ForeignKeyPlan;
 use super::generated::NewGenerated;
+use super::identity_words;
 use super::index::IndexPlan;
 use super::names::{self, TableName};
 use super::sequence::{self, IdentitySource, SequenceChange, SequencePlan};
@@ -71,6 +72,12 @@ pub(crate) enum Change {
 pub(crate) enum ColumnChange {
     Default(DefaultValue),
     NotNull(bool),
+    /// No counter gives the values any more; one that gave none is passed over, `if_exists`.
+    NoIdentity {
+        if_exists: bool,
+    },
+    /// Whether statements leave the values of the identity to be made.
+    AlwaysGenerated(bool),
     /// A counter, which begins here, gives the values from now on.
     Identity {
         start: i64,
@@ -311,8 +318,8 @@ fn change(
         }
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::Check(check),
-            not_valid: false,
-        } => one(Change::AddCheck(NewCheck::new(check, None)?), false),
+            not_valid,
+        } => one(Change::AddCheck(NewCheck::new(check, None)?.or_not_valid(*not_valid)), false),
         AlterTableOperation::AddConstraint {
             constraint: TableConstraint::Unique(unique),
             not_valid: false,
@@ -366,6 +373,11 @@ fn column_change(
         AlterColumnOperation::SetNotNull => Ok(ColumnChange::NotNull(true)),
         AlterColumnOperation::DropNotNull => Ok(ColumnChange::NotNull(false)),
         AlterColumnOperation::DropDefault => Ok(ColumnChange::Default(DefaultValue::None)),
+        AlterColumnOperation::SetDefault { value }
+            if let Some(change) = identity_words::change_of(value) =>
+        {
+            Ok(change)
+        }
         AlterColumnOperation::SetDefault { value } => {
             // Where there is no such table that is told when it is looked for again.
             let known = planner.seen.table(table)?;

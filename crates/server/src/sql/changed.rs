@@ -91,6 +91,11 @@ impl Changed {
         })
     }
 
+    /// Of the views that the statement names and that it reads, the one that reads the table.
+    pub(super) fn nearest_view(&self) -> Option<&Table> {
+        self.view.as_ref()?.views.last()
+    }
+
     pub(super) fn is_view(&self) -> bool {
         self.view.is_some()
     }

@@ -22,6 +22,8 @@ pub(crate) struct NewCheck {
     /// None: one is made up, as PostgreSQL does.
     name: Option<String>,
     expression: Box<Expr>,
+    /// Whether the rows that there are must meet it.
+    is_validated: bool,
 }
 
 impl NewCheck {
@@ -34,13 +36,18 @@ impl NewCheck {
             ));
         }
         let name = check.name.as_ref().or(outer).map(names::identifier);
-        Ok(NewCheck { name, expression: check.expr.clone() })
+        Ok(NewCheck { name, expression: check.expr.clone(), is_validated: true })
+    }
+
+    /// The same, which the rows that there are need not meet, if it `is_not_valid`.
+    pub(super) fn or_not_valid(self, is_not_valid: bool) -> NewCheck {
+        NewCheck { is_validated: !is_not_valid, ..self }
     }
 
     /// A check that a table has, for another table.
     pub(crate) fn again(table: &TableDefinition, check: &CheckConstraint) -> Result<NewCheck> {
         let expression = Box::new(written(table, check)?);
-        Ok(NewCheck { name: Some(check.name.clone()), expression })
+        Ok(NewCheck { name: Some(check.name.clone()), expression, is_validated: true })
     }
 
     /// What a table keeps that has the checks `taken` already.
@@ -78,7 +85,8 @@ impl NewCheck {
         // The engine knows no time zone but UTC.
         let form = form.filter(|_| !may_ask_the_zone(&expression, table, &columns));
         check_constants("a check", &expression)?;
-        let check = CheckConstraint { name, columns, expression, form };
+        let is_validated = self.is_validated;
+        let check = CheckConstraint { name, columns, expression, form, is_validated };
         // What the form does not have the server must understand.
         if check.form.is_none() {
             queries.condition(table, written(table, &check)?)?;

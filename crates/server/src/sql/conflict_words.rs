@@ -178,6 +178,11 @@ pub(super) fn no_constraint() -> SqlError {
     SqlError::new(state::INVALID_COLUMN_REFERENCE, message)
 }
 
+pub(super) fn is_deferrable() -> SqlError {
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+    SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

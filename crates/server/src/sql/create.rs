@@ -68,13 +68,16 @@ pub(crate) struct NewKey {
     /// None: one is made up.
     pub(crate) name: Option<String>,
     pub(crate) columns: Vec<String>,
+    /// Columns that the constraint includes: its rows have them anyhow.
+    pub(crate) included: Vec<String>,
 }
 
 impl NewKey {
     pub(super) fn of_constraint(primary: &PrimaryKeyConstraint) -> Result<NewKey> {
         let name = primary.name.as_ref().map(names::identifier);
         let columns = primary.columns.iter().map(key_column).collect::<Result<_>>()?;
-        Ok(NewKey { name, columns })
+        let included = unique_words::included_columns(&primary.index_options)?;
+        Ok(NewKey { name, columns, included })
     }
 
     /// Its name, which no other index has; the table is called so by the engine.
@@ -219,8 +222,20 @@ pub(super) fn plan(
     if kind != Kind::Logged || settings.is_unlogged {
         builder = builder.unlogged();
     }
+    if let Some(key) = &key {
+        let is_column = |name: &String| {
+            statement.columns.iter().any(|column| names::identifier(&column.name) == *name)
+        };
+        if let Some(unknown) = key.included.iter().find(|name| !is_column(name)) {
+            let message = format!("column {unknown:?} named in key does not exist");
+            return Err(SqlError::new(state::UNDEFINED_COLUMN, message));
+        }
+    }
     let builder = match key {
-        Some(key) => builder.key_name(key.free_name(planner, &name)?).primary_key(key.columns),
+        Some(key) => builder
+            .key_name(key.free_name(planner, &name)?)
+            .primary_key(key.columns)
+            .key_included(key.included),
         None => builder.keyed_by_row_id(),
     };
     let mut definition = built(builder.clone())?;
@@ -343,7 +358,8 @@ pub(super) fn column_of(
             ColumnOption::PrimaryKey(primary) => {
                 let own = primary.name.as_ref().or(option.name.as_ref());
                 let name = own.map(names::identifier);
-                if key.replace(NewKey { name, columns: vec![definition.name.clone()] }).is_some() {
+                let (columns, included) = (vec![definition.name.clone()], Vec::new());
+                if key.replace(NewKey { name, columns, included }).is_some() {
                     return Err(has_key_already(table));
                 }
             }

@@ -1,7 +1,10 @@
 //! DECLARE: a query whose rows a client asks for in pieces, by statements.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{Declare, DeclareType};
 
+use super::locking::{self, KeyedRows};
 use super::operand::Parameters;
 use super::{Planner, names, select};
 use crate::error::{Result, SqlError};
@@ -12,6 +15,8 @@ use crate::execute::plan::{CursorPlan, SelectPlan};
 pub(crate) struct DeclarePlan {
     pub(crate) name: String,
     pub(crate) query: SelectPlan,
+    /// None where its rows are no rows of tables.
+    pub(crate) keyed: Option<Arc<KeyedRows>>,
     pub(crate) scroll: Scroll,
     /// It stays when its transaction has committed.
     pub(crate) is_held: bool,
@@ -58,7 +63,10 @@ pub(super) fn declare(
     let [name] = names.as_slice() else {
         return Err(SqlError::not_supported("this form of DECLARE", form));
     };
-    let query = select::plan(planner, query, parameters)?;
+    let (query, keyed) = match locking::plan_keyed(planner, query, parameters)? {
+        Some((plan, keyed)) => (plan, Some(Arc::new(keyed))),
+        None => (select::plan(planner, query, parameters)?, None),
+    };
     let scroll = match scroll {
         Some(true) => Scroll::Always,
         Some(false) => Scroll::Never,
@@ -66,5 +74,5 @@ pub(super) fn declare(
     };
     let is_held = *hold == Some(true);
     let name = names::identifier(name);
-    Ok(CursorPlan::Declare(DeclarePlan { name, query, scroll, is_held }))
+    Ok(CursorPlan::Declare(DeclarePlan { name, query, keyed, scroll, is_held }))
 }

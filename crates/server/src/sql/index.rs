@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use onrush::{
-    IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed, RowExpression, Table, TableChange,
-    TableDefinition, TypeError, Uniqueness,
+    DeferrableUnique, Deferral, IndexDefinition, Indexed, KeyOrder, NewIndex, NewIndexed,
+    RowExpression, Table, TableChange, TableDefinition, TypeError, Uniqueness,
 };
 use sqlparser::ast::{
-    self, AlterIndexOperation, ConstraintCharacteristics, CreateIndex, Expr, Ident, IndexColumn,
-    IndexOption, IndexType, NullsDistinctOption, ObjectName, UniqueConstraint,
+    self, AlterIndexOperation, CreateIndex, Expr, Ident, IndexColumn, IndexOption, IndexType,
+    NullsDistinctOption, ObjectName, UniqueConstraint,
 };
 
 use super::alter::{AlterPlan, Change, PlannedChange};
-use super::{Planner, check, create, form, names, sequence, unique_words};
+use super::{Planner, check, create, foreign_key, form, names, sequence, unique_words};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
 use crate::seen::Seen;
@@ -28,6 +28,8 @@ pub(crate) struct IndexPlan {
     /// Which rows are indexed; none: all.
     predicate: Option<Box<Expr>>,
     uniqueness: Uniqueness,
+    /// When a constraint is looked at.
+    deferral: Deferral,
     pub(crate) is_constraint: bool,
 }
 
@@ -84,10 +86,10 @@ impl IndexPlan {
             NullsDistinctOption::NotDistinct => Uniqueness::NullsEqual,
             NullsDistinctOption::None | NullsDistinctOption::Distinct => Uniqueness::NullsDistinct,
         };
-        constraint.characteristics.as_ref().map_or(Ok(()), check_characteristics)?;
+        let deferral = foreign_key::deferral(constraint.characteristics.as_ref())?;
         let included = unique_words::included_columns(&constraint.index_options)?;
-        let predicate = None;
-        Ok(IndexPlan { name, columns, included, predicate, uniqueness, is_constraint: true })
+        let (predicate, is_constraint) = (None, true);
+        Ok(IndexPlan { name, columns, included, predicate, uniqueness, deferral, is_constraint })
     }
 
     /// The name that is wanted, if a primary key has it in the schema of the table.
@@ -125,7 +127,16 @@ impl IndexPlan {
             columns,
             included: index.included.iter().filter_map(|number| name(*number)).collect(),
             predicate: index.predicate.as_ref().map(written).transpose()?,
-            uniqueness: index.uniqueness,
+            uniqueness: match index.deferrable {
+                None => index.uniqueness,
+                Some(of) if of.nulls_equal => Uniqueness::NullsEqual,
+                Some(_) => Uniqueness::NullsDistinct,
+            },
+            deferral: match index.deferrable {
+                None => Deferral::NotDeferrable,
+                Some(of) if of.is_deferred => Deferral::InitiallyDeferred,
+                Some(_) => Deferral::InitiallyImmediate,
+            },
             is_constraint: index.is_constraint,
         })
     }
@@ -175,14 +186,22 @@ impl IndexPlan {
             columns.push((indexed, *order));
         }
         let predicate = self.predicate.as_deref().map(|it| predicate(it, table)).transpose()?;
-        Ok(NewIndex {
+        let new = NewIndex {
             name: schemas::joined(schema, &own),
             columns,
             included: self.included.clone(),
             predicate,
             uniqueness: self.uniqueness,
+            deferrable: None,
             is_constraint: self.is_constraint,
             made_of: Some(Arc::new(table.clone())),
+        };
+        Ok(match self.deferral {
+            Deferral::NotDeferrable => new,
+            deferral => new.unique_at_last(DeferrableUnique {
+                is_deferred: deferral == Deferral::InitiallyDeferred,
+                nulls_equal: self.uniqueness == Uniqueness::NullsEqual,
+            }),
         })
     }
 
@@ -246,7 +265,9 @@ pub(super) fn create(planner: &Planner<'_>, statement: &CreateIndex) -> Result<D
         (true, _) => Uniqueness::NullsDistinct,
     };
     let predicate = predicate.clone().map(Box::new);
-    let index = IndexPlan { name, columns, included, predicate, uniqueness, is_constraint: false };
+    let (deferral, is_constraint) = (Deferral::NotDeferrable, false);
+    let index =
+        IndexPlan { name, columns, included, predicate, uniqueness, deferral, is_constraint };
     Ok(DefinitionPlan::CreateIndex {
         table,
         index,
@@ -425,18 +446,6 @@ fn check_setting(setting: &Expr) -> Result<()> {
     }
     let message = format!("unrecognized parameter {name:?}");
     Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message))
-}
-
-fn check_characteristics(characteristics: &ConstraintCharacteristics) -> Result<()> {
-    let ConstraintCharacteristics { deferrable, initially, enforced } = characteristics;
-    let is_deferred = matches!(initially, Some(ast::DeferrableInitial::Deferred));
-    if *deferrable == Some(true) || is_deferred || *enforced == Some(false) {
-        return Err(SqlError::not_supported(
-            "a UNIQUE constraint that is DEFERRABLE or not ENFORCED",
-            "Leave it out: it is looked at when a row is written.",
-        ));
-    }
-    Ok(())
 }
 
 /// The index of a primary key is no index that could go by itself.

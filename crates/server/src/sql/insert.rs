@@ -57,6 +57,8 @@ pub(crate) struct ConflictUpdate {
     pub(crate) computed: Option<Arc<Computed>>,
     /// Whether the last of what is computed is a condition.
     pub(crate) has_condition: bool,
+    /// The view by which the row that is there must be seen; whether it is comes last but for the condition.
+    pub(crate) seen_by: Option<String>,
 }
 
 /// What is inserted.
@@ -104,7 +106,7 @@ pub(super) fn plan(
         Some(alias) => names::identifier(&alias.alias),
         None => changed.own_name().to_owned(),
     };
-    let upsert = Upsert { planner, definition, relation: &relation };
+    let upsert = Upsert { planner, changed: &changed, relation: &relation };
     let conflict = match &statement.on {
         None => Conflict::Fail,
         Some(OnInsert::OnConflict(conflict)) => upsert.conflict(conflict, parameters)?,
@@ -340,14 +342,14 @@ fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Res
 /// What ON CONFLICT is about.
 struct Upsert<'s> {
     planner: &'s Planner<'s>,
-    definition: &'s TableDefinition,
+    changed: &'s Changed,
     /// What stands in front of the columns of the row that is there.
     relation: &'s str,
 }
 
 impl Upsert<'_> {
     fn conflict(&self, conflict: &OnConflict, parameters: &mut Parameters) -> Result<Conflict> {
-        let arbiter = arbiter(self.definition, conflict.conflict_target.as_ref())?;
+        let arbiter = arbiter(&self.changed.definition, conflict.conflict_target.as_ref())?;
         match &conflict.action {
             OnConflictAction::DoNothing => Ok(Conflict::Nothing(arbiter)),
             OnConflictAction::DoUpdate(_) if conflict.conflict_target.is_none() => {
@@ -365,22 +367,28 @@ impl Upsert<'_> {
     fn update(&self, update: &DoUpdate, parameters: &mut Parameters) -> Result<ConflictUpdate> {
         let mut found = Vec::new();
         let given = &update.assignments;
-        let assignments = assignments(self.definition, given, true, &mut found, parameters)?;
+        let definition = &*self.changed.definition;
+        let target = (definition, self.relation);
+        let assignments = assignments(target, given, true, &mut found, parameters)?;
+        let is_seen = self.changed.selection(None, self.relation);
+        let seen_by = is_seen.as_ref().and(self.changed.nearest_view());
+        let seen_by = seen_by.map(|view| schemas::own_name(view.name()).to_owned());
+        found.extend(is_seen);
         found.extend(update.selection.clone());
         let has_condition = update.selection.is_some();
         if found.is_empty() {
-            return Ok(ConflictUpdate { assignments, computed: None, has_condition });
+            return Ok(ConflictUpdate { assignments, computed: None, has_condition, seen_by });
         }
         let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
         let rows = [self.relation, EXCLUDED];
-        let rows = rows.map(|name| row_of(self.definition, name));
+        let rows = rows.map(|name| row_of(definition, name));
         let place = Place { one: "ON CONFLICT DO UPDATE", many: "ON CONFLICT DO UPDATE" };
         let computed = Computed::new(self.planner, &rows, items, place, parameters)?;
         if has_condition {
             check_condition(computed.expressions.columns())?;
         }
         let computed = Some(Arc::new(computed));
-        Ok(ConflictUpdate { assignments, computed, has_condition })
+        Ok(ConflictUpdate { assignments, computed, has_condition, seen_by })
     }
 }
 
@@ -397,7 +405,11 @@ fn check_condition(columns: &[QueryColumn]) -> Result<()> {
 
 /// What ON CONFLICT names: the columns of the primary key or of a unique index, or a constraint.
 fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Result<Arbiter> {
+    let is_deferrable = |index: &IndexDefinition| index.deferrable.is_some();
     match target {
+        None if definition.indexes().iter().any(is_deferrable) => {
+            Err(conflict_words::is_deferrable())
+        }
         None => Ok(Arbiter::Any),
         Some(ConflictTarget::Columns(columns)) => {
             let mut given = Vec::new();
@@ -416,11 +428,17 @@ fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Res
                 let mut columns: Vec<usize> =
                     columns.filter_map(|number| definition.column_with_number(number)).collect();
                 columns.sort_unstable();
-                let is_unique = index.uniqueness != Uniqueness::NotUnique && !index.is_building;
-                is_unique && index.is_plain() && columns == given
+                index.is_plain() && !index.is_building && columns == given
             };
-            let position = definition.indexes().iter().position(is_it);
-            position.map(Arbiter::Index).ok_or_else(conflict_words::no_constraint)
+            let is_unique =
+                |index: &IndexDefinition| index.uniqueness != Uniqueness::NotUnique && is_it(index);
+            match definition.indexes().iter().position(is_unique) {
+                Some(position) => Ok(Arbiter::Index(position)),
+                None if definition.indexes().iter().any(|it| is_deferrable(it) && is_it(it)) => {
+                    Err(conflict_words::is_deferrable())
+                }
+                None => Err(conflict_words::no_constraint()),
+            }
         }
         Some(ConflictTarget::OnConstraint(name)) => {
             let name = names::parts(name)?.join(".");
@@ -434,6 +452,9 @@ fn arbiter(definition: &TableDefinition, target: Option<&ConflictTarget>) -> Res
                 index.is_constraint && schemas::own_name(&index.name) == name
             };
             let position = definition.indexes().iter().position(is_it);
+            if position.is_some_and(|at| is_deferrable(&definition.indexes()[at])) {
+                return Err(conflict_words::is_deferrable());
+            }
             position.map(Arbiter::Index).ok_or_else(|| {
                 let own = schemas::own_name(definition.name());
                 let message = format!("constraint {name:?} for table {own:?} does not exist");

@@ -198,9 +198,12 @@ impl Taken {
         }
         if self.indexes && definition.is_table() {
             if definition.row_id().is_none() {
-                let name = |at: &usize| definition.columns()[*at].name.clone();
-                let columns = definition.primary_key().iter().map(name).collect();
-                copied.key = Some(NewKey { name: None, columns });
+                let name = |at: usize| definition.columns()[at].name.clone();
+                let columns = definition.primary_key().iter().map(|at| name(*at)).collect();
+                let included = definition.key_included().iter();
+                let included = included.filter_map(|it| definition.column_with_number(*it));
+                let included = included.map(name).collect();
+                copied.key = Some(NewKey { name: None, columns, included });
             }
             for index in definition.indexes() {
                 copied.indexes.push(IndexPlan::like(index, definition)?);

@@ -48,12 +48,23 @@ pub(crate) enum LockedRows {
     Query { query: Arc<QueryPlan>, limit: Option<Operand>, offset: Option<Operand> },
 }
 
+/// Of which rows of tables the rows of a query are, for a cursor.
+#[derive(Clone)]
+pub(crate) struct KeyedRows {
+    /// Tables, and where the keys of their rows stand.
+    pub(crate) tables: Vec<(Table, std::ops::Range<usize>)>,
+    /// How many columns there are before the keys.
+    pub(crate) visible: usize,
+}
+
 /// A SELECT that locks rows.
 #[derive(Clone)]
 pub(crate) struct LockingPlan {
     pub(crate) rows: LockedRows,
     pub(crate) columns: Arc<[OutputColumn]>,
     pub(crate) tables: Vec<LockedTable>,
+    /// Whether the keys stay behind the columns.
+    pub(crate) keeps_keys: bool,
     /// What it is called.
     pub(crate) verb: &'static str,
 }
@@ -73,6 +84,65 @@ pub(super) fn plan(
     query: &Query,
     parameters: &mut Parameters,
 ) -> Result<SelectPlan> {
+    plan_locking(planner, query, false, parameters)
+}
+
+/// Plans a query so that the keys of its rows stand behind its columns: of a table, or of those that it locks. None
+/// for one whose rows are not rows of tables.
+pub(super) fn plan_keyed(
+    planner: &Planner<'_>,
+    query: &Query,
+    parameters: &mut Parameters,
+) -> Result<Option<(SelectPlan, KeyedRows)>> {
+    if !query.locks.is_empty() {
+        let plan = plan_locking(planner, query, true, parameters)?;
+        let SelectPlan::Locking(locking) = &plan else { return Ok(None) };
+        let table = |locked: &LockedTable| (locked.table.clone(), locked.key.clone());
+        let keyed = KeyedRows {
+            tables: locking.tables.iter().map(table).collect(),
+            visible: locking.columns.len(),
+        };
+        return Ok(Some((plan, keyed)));
+    }
+    let SetExpr::Select(body) = &*query.body else { return Ok(None) };
+    if check_body(body, "").is_err() {
+        return Ok(None);
+    }
+    let Ok(relations) = relations(planner, query, body, "") else { return Ok(None) };
+    let ([relation], [ast::TableWithJoins { joins, .. }]) =
+        (relations.as_slice(), body.from.as_slice())
+    else {
+        return Ok(None);
+    };
+    if !joins.is_empty() {
+        return Ok(None);
+    }
+    let (table, when_taken) = (relation.table.clone(), WhenTaken::Wait);
+    let wanted = LockedTable { table, lock: RowLock::KeyShare, when_taken, key: 0..0 };
+    let Ok((keyed, tables)) = with_keys(query.clone(), &relations, vec![wanted]) else {
+        return Ok(None);
+    };
+    let mut tried = parameters.clone();
+    let names = [relation.table.name()];
+    // Of groups, for one, there is no key.
+    let Ok(plan) = QueryPlan::of_rows_of(planner, &names, keyed, &mut tried) else {
+        return Ok(None);
+    };
+    *parameters = tried;
+    let keys: usize = tables.iter().map(|wanted| wanted.key.len()).sum();
+    let visible = plan.columns.len() - keys;
+    let key =
+        |wanted: LockedTable| (wanted.table, wanted.key.start + visible..wanted.key.end + visible);
+    let tables = tables.into_iter().map(key).collect();
+    Ok(Some((SelectPlan::Query(Arc::new(plan)), KeyedRows { tables, visible })))
+}
+
+fn plan_locking(
+    planner: &Planner<'_>,
+    query: &Query,
+    keeps_keys: bool,
+    parameters: &mut Parameters,
+) -> Result<SelectPlan> {
     let mut query = query.clone();
     let locks = std::mem::take(&mut query.locks);
     let verb = verb_of(&locks);
@@ -89,10 +159,13 @@ pub(super) fn plan(
     check_body(body, verb)?;
     let relations = relations(planner, &query, body, verb)?;
     let tables = locked(&locks, &relations, verb)?;
-    if let SelectPlan::Get(get) = select::plan(planner, &query, &mut parameters.clone())? {
+    if !keeps_keys
+        && let SelectPlan::Get(get) = select::plan(planner, &query, &mut parameters.clone())?
+    {
         select::plan(planner, &query, parameters)?;
         let columns = Arc::clone(&get.columns);
-        return Ok(locking(LockedRows::Get(get), columns, tables, verb));
+        let rows = LockedRows::Get(get);
+        return Ok(locking(LockingPlan { rows, columns, tables, keeps_keys, verb }));
     }
     let (limit, offset) = limits(&mut query, parameters)?;
     let (query, tables) = with_keys(query, &relations, tables)?;
@@ -110,16 +183,11 @@ pub(super) fn plan(
     };
     let tables = tables.into_iter().map(behind).collect();
     let rows = LockedRows::Query { query: Arc::new(query), limit, offset };
-    Ok(locking(rows, columns, tables, verb))
+    Ok(locking(LockingPlan { rows, columns, tables, keeps_keys, verb }))
 }
 
-fn locking(
-    rows: LockedRows,
-    columns: Arc<[OutputColumn]>,
-    tables: Vec<LockedTable>,
-    verb: &'static str,
-) -> SelectPlan {
-    SelectPlan::Locking(Arc::new(LockingPlan { rows, columns, tables, verb }))
+fn locking(plan: LockingPlan) -> SelectPlan {
+    SelectPlan::Locking(Arc::new(plan))
 }
 
 /// As PostgreSQL calls the first clause.

@@ -149,9 +149,9 @@ impl<'c> Clauses<'c> {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(where_behind_an_action());
                 }
-                let definition = self.definition();
+                let target = (self.definition(), self.relation);
                 let given = &update.assignments;
-                Action::Update(assignments(definition, given, false, &mut found, parameters)?)
+                Action::Update(assignments(target, given, false, &mut found, parameters)?)
             }
             (MergeAction::Insert(insert), Said::Itself) => {
                 Action::Insert(self.inserted(insert, &mut found, parameters)?)

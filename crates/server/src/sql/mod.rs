@@ -5,7 +5,9 @@
 //! run without it: [`parse`] and then [`plan::plan`].
 
 mod alter;
+mod assigned_parts;
 mod beside;
+mod calls;
 mod changed;
 mod check;
 mod clauses;
@@ -20,6 +22,7 @@ mod copy;
 mod create;
 mod create_as;
 mod cursor;
+mod cursor_words;
 mod default;
 mod dialect;
 mod domain;
@@ -35,6 +38,7 @@ mod frame_words;
 mod functions;
 mod generated;
 mod grant_words;
+mod identity_words;
 mod index;
 mod insert;
 mod like;
@@ -61,6 +65,7 @@ mod prepare;
 mod query;
 mod range;
 mod record_words;
+mod recursive_view_words;
 mod relations;
 mod rewrite;
 mod role;
@@ -105,7 +110,7 @@ pub(crate) use generated::NewGenerated;
 pub(crate) use index::IndexPlan;
 pub(crate) use insert::{Arbiter, Conflict, ConflictUpdate, InsertPlan, InsertRows};
 pub(crate) use lock::{LockPlan, TableLock};
-pub(crate) use locking::{LockedRows, LockedTable, LockingPlan, WhenTaken};
+pub(crate) use locking::{KeyedRows, LockedRows, LockedTable, LockingPlan, WhenTaken};
 pub(crate) use member_words::MemberChange;
 pub(crate) use merge::{Action, MergePlan, MergeRows};
 pub(crate) use names::{SYSTEM_SCHEMA, is_plain};
@@ -128,7 +133,7 @@ pub(crate) use view::materialized::RefreshPlan;
 pub(crate) use view::{
     NewView, Updatable, ViewPlan, is_no_view, kind as view_kind, shown as view_as_shown,
 };
-pub(crate) use write::{Assignment, DeletePlan, NewValue, RowsToChange, UpdatePlan};
+pub(crate) use write::{Assignment, DeletePlan, NewValue, RowsToChange, UpdatePlan, WantedKey};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -264,6 +269,20 @@ impl Parsed {
                 | Statement::AlterRole { .. }
                 | Statement::Grant(_)
                 | Statement::Revoke(_)
+        )
+    }
+
+    /// Whether it is one that reads or writes rows, and may stand in a transaction.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        let Parsed::Sql(statement) = self else { return false };
+        matches!(
+            **statement,
+            Statement::Insert(_)
+                | Statement::Query(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::Merge(_)
+                | Statement::Execute { .. }
         )
     }
 

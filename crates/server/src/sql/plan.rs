@@ -178,10 +178,12 @@ pub(crate) fn plan(
             let tag = if *begin { "BEGIN" } else { "START TRANSACTION" };
             Ok(SessionPlan::Begin { modes: setting::modes(modes)?, tag }.into())
         }
-        Statement::Commit { chain: false, modifier: None::<TransactionModifier>, .. } => {
-            Ok(SessionPlan::Commit.into())
+        Statement::Commit { chain, modifier: None::<TransactionModifier>, .. } => {
+            Ok(SessionPlan::Commit { chains: *chain }.into())
         }
-        Statement::Rollback { chain: false, savepoint: None } => Ok(SessionPlan::Rollback.into()),
+        Statement::Rollback { chain, savepoint: None } => {
+            Ok(SessionPlan::Rollback { chains: *chain }.into())
+        }
         Statement::Savepoint { name } => Ok(SavepointPlan::Set(names::identifier(name)).into()),
         Statement::Rollback { chain: false, savepoint: Some(name) } => {
             Ok(SavepointPlan::RollbackTo(names::identifier(name)).into())

@@ -18,10 +18,10 @@ use super::storage::{self, StorageStatement};
 use super::view::AlterView;
 use super::view::materialized::{self, RefreshStatement};
 use super::{
-    conflict_words, domain, exclusion_words, frame_words, like, limit_words, locking_words,
-    merge_words, only_words, operator_words, order_words, overriding_words, record_words,
-    schema_elements, select_words, sequence, similar_words, subscript_words, transaction_words,
-    unique_words, user, variadic_words,
+    conflict_words, cursor_words, domain, exclusion_words, frame_words, identity_words, like,
+    limit_words, locking_words, merge_words, only_words, operator_words, order_words,
+    overriding_words, record_words, recursive_view_words, schema_elements, select_words, sequence,
+    similar_words, subscript_words, transaction_words, unique_words, user, variadic_words,
 };
 use crate::error::{Result, SqlError};
 
@@ -83,6 +83,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
             number += 1;
             continue;
         }
+        recursive_view_words::spell(tokens, start..end);
+        let end = tokens.len() - behind;
         transaction_words::spell(tokens, start..end);
         select_words::spell(tokens, start..tokens.len() - behind);
         limit_words::spell(tokens, start..tokens.len() - behind);
@@ -91,6 +93,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
         order_words::spell(tokens, start..tokens.len() - behind);
         variadic_words::spell(tokens, start..tokens.len() - behind);
         subscript_words::spell(tokens, start..tokens.len() - behind);
+        cursor_words::spell(tokens, start..tokens.len() - behind);
         let end = tokens.len() - behind;
         record_words::spell(tokens, start..end);
         similar_words::spell(tokens, start..end);
@@ -116,6 +119,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<(usize, Mar
             unique_words::spell(tokens, start..tokens.len() - behind);
         }
         if word(&tokens[leading[0]]) == "alter" {
+            identity_words::spell(tokens, start..tokens.len() - behind);
             sequence::take_own_name(tokens, start..tokens.len() - behind);
         }
         let end = tokens.len() - behind;
@@ -294,7 +298,8 @@ fn type_named_columns(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) 
     let words: Vec<usize> = statement.filter(is_word).collect();
     let find = |wanted: &Token| words.iter().position(|at| tokens[*at].token == *wanted);
     let (Some(open), Some(close)) = (find(&Token::LParen), find(&Token::RParen)) else { return };
-    let is_before = |at: usize| words.get(at).is_some_and(|at| word(&tokens[*at]) == "as");
+    // ON COMMIT and WITH may stand between.
+    let is_before = |at: usize| words[at..].iter().any(|at| word(&tokens[*at]) == "as");
     let has_as = words[..open].iter().any(|at| word(&tokens[*at]) == "as");
     let named = words.get(open + 1..close).unwrap_or_default();
     let are_names = named.iter().enumerate().all(|(at, place)| match &tokens[*place].token {
@@ -348,9 +353,8 @@ fn spell_booleans(statement: &mut [TokenWithSpan]) {
 /// Refuses what there is in PostgreSQL and not here, and sqlparser takes for an error of syntax.
 fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
     let words = statement.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let leading: Vec<String> = words.clone().take(LEADING_WORDS).map(word).collect();
+    let leading: Vec<String> = words.take(LEADING_WORDS).map(word).collect();
     let leading: Vec<&str> = leading.iter().map(String::as_str).collect();
-    let has = |wanted: &str| words.clone().any(|token| word(token) == wanted);
     let (what, instead) = match leading.as_slice() {
         ["alter", "system", ..] => (
             "ALTER SYSTEM",
@@ -363,9 +367,6 @@ fn check_refused(statement: &[TokenWithSpan]) -> Result<()> {
         }
         ["prepare", "transaction", text, ..] if text.starts_with('\'') => TWO_PHASES,
         ["commit" | "rollback", "prepared", ..] => TWO_PHASES,
-        ["create", ..] if is_view(&leading) && has("recursive") && !has("with") => {
-            ("CREATE RECURSIVE VIEW", "Write CREATE VIEW name (columns) AS WITH RECURSIVE ...")
-        }
         ["create", ..] if is_view(&leading) && ends_in(statement, ["check", "option"]) => {
             ("WITH CHECK OPTION", "Leave it out: rows are written to the table of the view.")
         }

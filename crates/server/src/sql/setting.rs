@@ -139,6 +139,8 @@ pub(crate) enum Isolation {
     ReadCommitted,
     /// All statements see what was committed before the first.
     RepeatableRead,
+    /// As `RepeatableRead`, and those that commit could have run one after the other.
+    Serializable,
 }
 
 impl Isolation {
@@ -147,26 +149,30 @@ impl Isolation {
             Isolation::ReadUncommitted => "read uncommitted",
             Isolation::ReadCommitted => "read committed",
             Isolation::RepeatableRead => "repeatable read",
+            Isolation::Serializable => "serializable",
         }
+    }
+
+    /// Whether each statement sees what was committed before it.
+    pub(crate) fn renews_snapshots(self) -> bool {
+        matches!(self, Isolation::ReadUncommitted | Isolation::ReadCommitted)
     }
 
     /// The level of this name, in lower case.
     pub(crate) fn of(name: &str) -> Result<Isolation> {
-        let all = [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead];
-        match all.into_iter().find(|level| level.name() == name) {
-            Some(level) => Ok(level),
-            None if name == "serializable" => Err(SqlError::not_supported(
-                "the isolation level serializable",
-                "REPEATABLE READ is the strictest there is: a snapshot, the first committer wins.",
-            )),
-            None => {
-                let message =
-                    format!("invalid value for parameter \"transaction_isolation\": \"{name}\"");
-                Err(SqlError::new(state::INVALID_PARAMETER_VALUE, message).with_hint(
-                    "Available values: repeatable read, read committed, read uncommitted.",
-                ))
-            }
-        }
+        let all = [
+            Isolation::Serializable,
+            Isolation::RepeatableRead,
+            Isolation::ReadCommitted,
+            Isolation::ReadUncommitted,
+        ];
+        all.into_iter().find(|level| level.name() == name).ok_or_else(|| {
+            let message =
+                format!("invalid value for parameter \"transaction_isolation\": \"{name}\"");
+            SqlError::new(state::INVALID_PARAMETER_VALUE, message).with_hint(
+                "Available values: serializable, repeatable read, read committed, read uncommitted.",
+            )
+        })
     }
 }
 

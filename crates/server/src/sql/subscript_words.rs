@@ -3,13 +3,20 @@
 
 use std::ops::Range;
 
+use onrush_query::OPEN_BOUND;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::rewrite::keyword;
 
-/// The function that puts a value in its place in jsonb.
-const FUNCTION: &str = "jsonb_set_element";
+/// The function that puts a value in its place in jsonb. Of arrays it is [another one](onrush_query::SET_ELEMENT).
+pub(super) const SET_PART: &str = "jsonb_set_element";
+
+/// What stands for the same of a slice, which jsonb has none of: the last two subscripts are its bounds.
+pub(super) const SET_PARTS: &str = "array_set_slice";
+
+/// So many parts of columns one statement sets at most.
+const PARTS_MAX: usize = 1000;
 
 /// Writes the assignments of the statement anew that have subscripts.
 pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
@@ -22,7 +29,8 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
     }
     let Some(set) = at_top(own, 0, |token| keyword(token) == Some(Keyword::SET)) else { return };
     let Some((list, end)) = assignments(own, set + 1) else { return };
-    if !list.iter().any(|assignment| !assignment.subscripts.is_empty()) {
+    let parts = list.iter().filter(|assignment| !assignment.subscripts.is_empty()).count();
+    if parts == 0 || parts > PARTS_MAX {
         return;
     }
     let Some(relation) = relation(&own[..set]) else { return };
@@ -35,7 +43,8 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>, statement: Range<usize>) {
 /// What the columns of the table that is changed are called by: its alias, or its name.
 fn relation(before: &[TokenWithSpan]) -> Option<Token> {
     let is_word = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    let into = before.iter().position(|token| keyword(token) == Some(Keyword::INTO));
+    // One in parentheses is of a WITH.
+    let into = at_top(before, 0, |token| keyword(token) == Some(Keyword::INTO));
     let Some(into) = into else {
         // UPDATE table [AS alias]
         let last = before.iter().rev().find(is_word)?;
@@ -141,12 +150,19 @@ fn written(list: Vec<Assignment>, relation: &Token) -> Vec<Token> {
             made.push((column, value, false));
             continue;
         }
-        let earlier = made.iter_mut().find(|(other, _, is_part)| *is_part && *other == column);
+        let is_it = |other: &Token| is_same_name(other, &column);
+        let earlier = made.iter_mut().find(|(other, _, is_part)| *is_part && is_it(other));
         let target = match &earlier {
             Some((_, value, _)) => value.clone(),
             None => vec![relation.clone(), Token::Period, column.clone()],
         };
-        let mut call = vec![Token::make_word(FUNCTION, None), Token::LParen];
+        let is_slice = |subscript: &Vec<Token>| colon_of(subscript).is_some();
+        let (function, subscripts) = match subscripts.iter().any(is_slice) {
+            // More bounds than those of one slice are refused where the call is read.
+            true => (SET_PARTS, subscripts.iter().flat_map(|it| bounds(it)).collect()),
+            false => (SET_PART, subscripts),
+        };
+        let mut call = vec![Token::make_word(function, None), Token::LParen];
         call.extend(target);
         call.extend([Token::Comma, Token::LParen]);
         call.extend(value);
@@ -174,6 +190,39 @@ fn written(list: Vec<Assignment>, relation: &Token) -> Vec<Token> {
     words
 }
 
+/// Whether two words name one column.
+fn is_same_name(one: &Token, other: &Token) -> bool {
+    let folded = |token: &Token| match token {
+        Token::Word(word) if word.quote_style.is_some() => word.value.clone(),
+        other => other.to_string().to_lowercase(),
+    };
+    folded(one) == folded(other)
+}
+
+/// Where the colon of a slice stands.
+fn colon_of(subscript: &[Token]) -> Option<usize> {
+    let mut depth = 0_usize;
+    subscript.iter().position(|token| {
+        match token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && *token == Token::Colon
+    })
+}
+
+/// The bounds of a slice, `1:3`. One that is left out is where the array begins or ends: a text tells so.
+fn bounds(subscript: &[Token]) -> Vec<Vec<Token>> {
+    let Some(colon) = colon_of(subscript) else { return vec![subscript.to_vec()] };
+    let is_empty = |part: &[Token]| part.iter().all(|it| matches!(it, Token::Whitespace(_)));
+    let bound = |part: &[Token]| match is_empty(part) {
+        true => vec![Token::SingleQuotedString(OPEN_BOUND.to_owned())],
+        false => part.to_vec(),
+    };
+    vec![bound(&subscript[..colon]), bound(&subscript[colon + 1..])]
+}
+
 #[cfg(test)]
 mod tests {
     use sqlparser::dialect::PostgreSqlDialect;
@@ -185,6 +234,25 @@ mod tests {
         let all = 0..tokens.len();
         super::spell(&mut tokens, all);
         tokens.iter().map(|token| token.token.to_string()).collect()
+    }
+
+    #[test]
+    fn bounds_that_are_left_out_and_slices_of_several_dimensions_are_told() {
+        assert_eq!(
+            spelled("UPDATE t SET a[1:] = x, \"a\"[:f(b[1:2])] = y"),
+            "UPDATE t SET a= array_set_slice(array_set_slice(t.a,( x),1,'open'),( y),'open',f(b[1:2])) "
+        );
+        assert_eq!(
+            spelled("UPDATE t SET a[1:2][1] = x"),
+            "UPDATE t SET a= array_set_slice(t.a,( x),1,2,1) "
+        );
+    }
+
+    #[test]
+    fn the_table_is_the_one_that_is_changed() {
+        let text = "WITH i AS (INSERT INTO o VALUES (1) RETURNING id) UPDATE t SET a[1] = 5";
+        let spelled = spelled(text);
+        assert!(spelled.ends_with("SET a= jsonb_set_element(t.a,( 5),1) "), "{spelled}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use sqlparser::ast::{
     Update, UpdateTableFromKind, With,
 };
 
+use super::assigned_parts::{self, Given};
 use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning, row_of};
 use super::insert::EXCLUDED;
@@ -19,7 +20,7 @@ use super::plan;
 use super::query::QueryPlan;
 use super::select::query_of;
 use super::view::stored::quoted;
-use super::{Planner, beside, condition, names};
+use super::{Planner, beside, condition, cursor_words, names};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::WritePlan;
 use crate::schemas;
@@ -42,13 +43,21 @@ pub(crate) struct Assignment {
     pub(crate) value: NewValue,
 }
 
+/// Where the key of a row comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum WantedKey {
+    /// A value for each of its columns, in key order.
+    Given(Vec<Operand>),
+    /// It is that of the row on which a cursor stands.
+    OfCursor(String),
+}
+
 /// Which rows are changed.
 #[derive(Clone)]
 pub(crate) enum RowsToChange {
     /// One of which the statement says the key.
     WithKey {
-        /// A value for each of its columns, in key order.
-        key: Vec<Operand>,
+        key: WantedKey,
         /// What is computed of the row.
         computed: Option<Arc<Computed>>,
     },
@@ -113,7 +122,8 @@ pub(super) fn update(
     let (changed, relation) = changed_table(planner, target, ("update", ""))?;
     let mut found = Vec::new();
     let definition = &changed.definition;
-    let assignments = assignments(definition, given, false, &mut found, parameters)?;
+    let of = (&**definition, relation.as_str());
+    let assignments = assignments(of, given, false, &mut found, parameters)?;
     let others = match from {
         None => &[],
         Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => {
@@ -251,15 +261,26 @@ impl Wanted<'_> {
         found: &[Expr],
         parameters: &mut Parameters,
     ) -> Result<Option<RowsToChange>> {
-        // Beside other parts of a statement a row is changed as they all see it.
-        if planner.steps.is_some() {
-            return Ok(None);
-        }
-        let (Some(selection), []) = (&self.selection, self.others) else { return Ok(None) };
         let definition = &self.changed.definition;
-        let Some(key) = condition::whole_key(definition, self.relation, selection, parameters)?
-        else {
-            return Ok(None);
+        let cursor = self.selection.as_ref().and_then(cursor_words::cursor_of);
+        let key = match (cursor, &self.selection, self.others) {
+            (Some(cursor), _, []) if !self.changed.is_view() && planner.steps.is_none() => {
+                WantedKey::OfCursor(cursor.to_owned())
+            }
+            (Some(_), ..) => {
+                return Err(SqlError::not_supported(
+                    "WHERE CURRENT OF by a view, beside FROM or USING, or in a WITH",
+                    "Change the table itself: UPDATE table SET ... WHERE CURRENT OF cursor.",
+                ));
+            }
+            // Beside other parts of a statement a row is changed as they all see it.
+            _ if planner.steps.is_some() => return Ok(None),
+            (None, Some(selection), []) => {
+                let key = condition::whole_key(definition, self.relation, selection, parameters)?;
+                let Some(key) = key else { return Ok(None) };
+                WantedKey::Given(key)
+            }
+            _ => return Ok(None),
         };
         if found.is_empty() {
             return Ok(Some(RowsToChange::WithKey { key, computed: None }));
@@ -327,16 +348,17 @@ impl Wanted<'_> {
 }
 
 /// `SET column = value`. Values that are more than constants and parameters are added to `found`.
-/// `is_upsert` says whether there is a row that was to be inserted.
+/// `is_upsert` says whether there is a row that was to be inserted; what stands in front of the columns of the table is
+/// given beside it.
 pub(super) fn assignments(
-    definition: &TableDefinition,
+    (definition, relation): (&TableDefinition, &str),
     given: &[ast::Assignment],
     is_upsert: bool,
     found: &mut Vec<Expr>,
     parameters: &mut Parameters,
 ) -> Result<Vec<Assignment>> {
     let mut assignments: Vec<Assignment> = Vec::with_capacity(given.len());
-    for (name, given) in one_by_one(given)? {
+    for (name, given) in assigned_parts::of_columns(definition, relation, one_by_one(given)?)? {
         let (name, given) = (&*name, &*given);
         let column = plan::target_column(definition, name)?;
         if assignments.iter().any(|earlier| earlier.column == column) {
@@ -372,7 +394,7 @@ pub(super) fn assignments(
 }
 
 /// The columns that are set, each with its value.
-fn one_by_one(given: &[ast::Assignment]) -> Result<Vec<(Cow<'_, ObjectName>, Cow<'_, Expr>)>> {
+fn one_by_one(given: &[ast::Assignment]) -> Result<Vec<Given<'_>>> {
     let mut all = Vec::with_capacity(given.len());
     for ast::Assignment { target, value } in given {
         match target {

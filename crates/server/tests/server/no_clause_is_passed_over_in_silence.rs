@@ -26,7 +26,7 @@ const BEHIND_A_TABLE: [(&str, &str); 3] = [
 ];
 
 /// Whole statements, and what the refusal names.
-const REFUSED: [(&str, &str); 77] = [
+const REFUSED: [(&str, &str); 71] = [
     // Rows that are changed.
     ("UPDATE t SET a = 1 WHERE id = 1 LIMIT 1", "LIMIT"),
     ("DELETE FROM t WHERE id = 1 LIMIT 1", "LIMIT"),
@@ -98,7 +98,6 @@ const REFUSED: [(&str, &str); 77] = [
     ("CREATE TABLE v PARTITION OF t DEFAULT", "PARTITION OF"),
     ("CREATE TABLE v AS SELECT id FROM t FOR UPDATE", "FOR UPDATE"),
     ("CREATE TABLE v (id int PRIMARY KEY, a int REFERENCES t MATCH PARTIAL)", "MATCH PARTIAL"),
-    ("CREATE TABLE v (id int PRIMARY KEY, a int UNIQUE DEFERRABLE)", "DEFERRABLE"),
     ("CREATE INDEX i ON t (md5(a::text))", "md5"),
     ("CREATE INDEX i ON t USING hash (a)", "HASH"),
     ("CREATE INDEX i ON t (a own_class)", "own_class"),
@@ -106,18 +105,13 @@ const REFUSED: [(&str, &str); 77] = [
         "CREATE TABLE v (id int PRIMARY KEY, a int GENERATED ALWAYS AS (id + 1) VIRTUAL)",
         "GENERATED",
     ),
-    ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID", "NOT VALID"),
     ("CREATE VIEW v AS SELECT id FROM t WHERE id > 1 WITH CHECK OPTION", "CHECK OPTION"),
     ("CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t", "option"),
-    ("CREATE RECURSIVE VIEW v (a) AS SELECT 1", "RECURSIVE"),
     ("CREATE DOMAIN d AS int DEFAULT identity()", "identity"),
     ("CREATE DOMAIN d AS int CHECK (VALUE > 0) NOT ENFORCED", "ENFORCED"),
     ("CREATE VIEW v AS SELECT id FROM t FOR UPDATE", "FOR UPDATE"),
     // Sessions.
-    ("COMMIT AND CHAIN", "CHAIN"),
-    ("ROLLBACK AND CHAIN", "CHAIN"),
     ("SET TRANSACTION SNAPSHOT '1'", "SNAPSHOT"),
-    ("BEGIN ISOLATION LEVEL SERIALIZABLE", "serializable"),
     ("DECLARE c BINARY CURSOR FOR SELECT 1", "BINARY"),
     ("CREATE ROLE other CONNECTION LIMIT 1", "CONNECTION LIMIT"),
     ("CREATE ROLE other VALID UNTIL '2030-01-01'", "VALID UNTIL"),

@@ -30,6 +30,8 @@ pub struct CheckConstraint {
     pub expression: String,
     /// The same in the form that is evaluated; none for what the form does not have.
     pub form: Option<Arc<TypedExpression>>,
+    /// Whether the rows that were there before it meet it; else only those that come or change.
+    pub is_validated: bool,
 }
 
 impl CheckConstraint {
@@ -49,6 +51,7 @@ impl CheckConstraint {
             columns: form.columns().iter().map(|(number, _)| *number).collect(),
             expression: expression.written(Some(table))?,
             form: Some(form),
+            is_validated: true,
         })
     }
 

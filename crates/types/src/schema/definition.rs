@@ -36,6 +36,8 @@ pub struct TableDefinition {
     pub(super) columns: Vec<ColumnDefinition>,
     pub(super) primary_key: Vec<usize>,
     pub(super) key_name: Option<String>,
+    /// Numbers of columns that the constraint of the key names besides.
+    pub(super) key_included: Vec<u16>,
     pub(super) logged: bool,
     pub(super) checks: Vec<CheckConstraint>,
     pub(super) indexes: Vec<IndexDefinition>,
@@ -68,6 +70,7 @@ pub struct TableBuilder {
     columns: Vec<ColumnDefinition>,
     primary_key: Vec<String>,
     key_name: Option<String>,
+    key_included: Vec<String>,
     logged: bool,
     checks: Vec<CheckConstraint>,
     conditions: Vec<(String, Expression)>,
@@ -88,6 +91,7 @@ impl TableDefinition {
             columns: Vec::new(),
             primary_key: Vec::new(),
             key_name: None,
+            key_included: Vec::new(),
             logged: true,
             checks: Vec::new(),
             conditions: Vec::new(),
@@ -123,6 +127,12 @@ impl TableDefinition {
     /// The name of the primary key, for messages; none where nobody gave it one.
     pub fn key_name(&self) -> Option<&str> {
         self.key_name.as_deref()
+    }
+
+    /// The numbers of columns that the constraint of the primary key includes besides: they mean nothing to the engine,
+    /// whose rows stand by their keys.
+    pub fn key_included(&self) -> &[u16] {
+        &self.key_included
     }
 
     /// The position of the column that only tells rows apart, in a table made
@@ -321,6 +331,17 @@ impl TableBuilder {
         self
     }
 
+    /// Names columns that the constraint of the primary key [includes](TableDefinition::key_included).
+    #[must_use]
+    pub fn key_included<I>(mut self, columns: I) -> TableBuilder
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.key_included = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// For a table without a key of its own: adds [`ROW_ID`], an identity that tells its rows apart
     /// and keeps them in the order of insertion.
     pub fn keyed_by_row_id(self) -> TableBuilder {
@@ -378,6 +399,12 @@ impl TableBuilder {
             .iter()
             .map(|name| find_column(&self.name, &self.columns, name))
             .collect::<Result<Vec<_>, _>>()?;
+        let key_included = self
+            .key_included
+            .iter()
+            // There are at most 1,024 columns.
+            .map(|name| Ok(find_column(&self.name, &self.columns, name)? as u16))
+            .collect::<Result<Vec<_>, _>>()?;
         let TableBuilder {
             name,
             version,
@@ -400,6 +427,7 @@ impl TableBuilder {
             columns,
             primary_key,
             key_name,
+            key_included,
             logged,
             checks,
             indexes: Vec::new(),

@@ -187,6 +187,7 @@ impl CheckConstraint {
             columns: vec![column],
             expression: renumbered(&self.expression, |_| Some(column))?,
             form,
+            is_validated: true,
         })
     }
 }

@@ -78,8 +78,20 @@ pub enum TableChange {
         /// Its default.
         default: DefaultValue,
     },
-    /// Every row must meet this condition, those that are there too.
+    /// Statements leave the values of an identity to be made, or may give their own.
+    SetAlwaysGenerated {
+        /// Its name.
+        name: String,
+        /// Whether they leave them.
+        is_always: bool,
+    },
+    /// Every row must meet this condition, those that are there too if it is validated.
     AddCheck(CheckConstraint),
+    /// A condition that older rows need not meet is met by all of them from now on.
+    ValidateCheck {
+        /// Its name.
+        name: String,
+    },
     /// A condition need not be met any more.
     DropCheck {
         /// Its name.
@@ -223,6 +235,7 @@ impl TableDefinition {
                 altered.indexes.retain(|index| !index.has_column(number));
                 altered.foreign_keys.retain(|key| !key.columns.contains(&number));
                 history.drop_column(Dropped { number, column, versions });
+                altered.key_included.retain(|included| *included != number);
                 altered.primary_key.iter_mut().for_each(|key| *key -= usize::from(*key > index));
             }
             TableChange::RenameColumn { from, to } => {
@@ -234,7 +247,15 @@ impl TableDefinition {
                 altered.columns[index].nullable = *nullable;
                 altered.set_default(index, default, self, &mut history)?;
             }
+            TableChange::SetAlwaysGenerated { name, is_always } => {
+                let index = self.column_index(name)?;
+                altered.columns[index].is_always_generated = *is_always;
+            }
             TableChange::AddCheck(check) => altered.checks.push(check.clone()),
+            TableChange::ValidateCheck { name } => {
+                let index = self.check_index(name)?;
+                altered.checks[index].is_validated = true;
+            }
             TableChange::DropCheck { name } => {
                 altered.checks.remove(self.check_index(name)?);
                 altered
@@ -405,6 +426,7 @@ impl TableDefinition {
             primary_key: self.primary_key.iter().map(key).collect::<Option<_>>()?,
             columns: then.iter().map(|(_, column, _)| (*column).clone()).collect(),
             key_name: self.key_name.clone(),
+            key_included: Vec::new(),
             logged: self.logged,
             // Rows of then are read by it, never written.
             checks: Vec::new(),

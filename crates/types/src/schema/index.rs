@@ -37,6 +37,16 @@ pub enum Uniqueness {
     NullsEqual,
 }
 
+/// Of an index of a UNIQUE constraint that is DEFERRABLE: rows may have the same indexed columns for a while. Its entries
+/// are those of an index that is not unique, and who changes rows looks at them at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeferrableUnique {
+    /// Whether they may until the transaction commits, where nobody says otherwise; else until the statement ends.
+    pub is_deferred: bool,
+    /// Whether NULL equals NULL.
+    pub nulls_equal: bool,
+}
+
 /// How values of a key column are ordered, where NULL is one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyOrder {
@@ -90,6 +100,8 @@ pub struct IndexDefinition {
     pub included: Vec<u16>,
     /// Whether rows may have the same indexed columns.
     pub uniqueness: Uniqueness,
+    /// Whether they may only for a while, though it is not unique.
+    pub deferrable: Option<DeferrableUnique>,
     /// Whether it was made for a UNIQUE constraint, by which it is dropped.
     pub is_constraint: bool,
     /// Whether rows may still lack their entries: who writes rows keeps its entries, and nobody finds rows by it.
@@ -235,6 +247,12 @@ impl IndexDefinition {
             if !data_type.is_ordered() {
                 return Err(TypeError::NoOrder { column: table.column_name(found), data_type });
             }
+        }
+        if self.deferrable.is_some()
+            && (self.uniqueness != Uniqueness::NotUnique || !self.is_constraint)
+        {
+            let reason = "an index is deferrable that is unique at once, or of no constraint";
+            return Err(TypeError::DefinitionDamaged { at: 0, reason });
         }
         self.check_expressions(table)?;
         self.sources(table).map(drop)

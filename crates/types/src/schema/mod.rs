@@ -32,8 +32,8 @@ pub use foreign_key::{
 pub use history::{ColumnInDomain, History, NeedsNoRows, TableChange};
 pub(crate) use history::{Earlier, Source};
 pub use index::{
-    EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, Indexed, IndexedColumn,
-    IndexedExpression, KeyOrder, TIE, Uniqueness,
+    DeferrableUnique, EntriesOf, EntrySource, INDEX_COLUMNS_MAX, IndexDefinition, Indexed,
+    IndexedColumn, IndexedExpression, KeyOrder, TIE, Uniqueness,
 };
 pub use row_expression::RowExpression;
 pub use sequence::{SequenceDefinition, SequenceOwner};

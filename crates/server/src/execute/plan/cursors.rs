@@ -33,10 +33,15 @@ impl CursorPlan {
                 Err(error.with_hint("BEGIN first, or DECLARE it WITH HOLD."))
             }
             CursorPlan::Declare(declared) => {
-                let rows = Box::new(declared.query.run(backend, bound)?);
+                let rows = declared.query.run(backend, bound)?;
+                let rows = match &declared.keyed {
+                    Some(keyed) => rows.with_keys_behind(keyed.visible),
+                    None => rows,
+                };
                 Ok(Answer::Declared(Declared {
                     name: declared.name.clone(),
-                    rows,
+                    rows: Box::new(rows),
+                    keyed: declared.keyed.clone(),
                     scroll: declared.scroll,
                     is_held: declared.is_held,
                 }))

@@ -55,7 +55,7 @@ impl Plan {
     }
 
     pub(crate) fn is_commit(&self) -> bool {
-        matches!(self, Plan::Session(SessionPlan::Commit))
+        matches!(self, Plan::Session(SessionPlan::Commit { .. }))
     }
 
     /// The table whose rows it writes, if it is one that writes rows.

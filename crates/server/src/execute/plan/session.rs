@@ -21,8 +21,13 @@ pub(crate) enum SessionPlan {
         /// BEGIN or START TRANSACTION.
         tag: &'static str,
     },
-    Commit,
-    Rollback,
+    /// Another transaction of the same modes begins, if it `chains`.
+    Commit {
+        chains: bool,
+    },
+    Rollback {
+        chains: bool,
+    },
     Savepoint(SavepointPlan),
     Set(SettingChange),
     /// SET TRANSACTION.
@@ -59,8 +64,8 @@ impl SessionPlan {
     pub(in crate::execute) fn is_for_failed_transaction(&self) -> bool {
         matches!(
             self,
-            SessionPlan::Commit
-                | SessionPlan::Rollback
+            SessionPlan::Commit { .. }
+                | SessionPlan::Rollback { .. }
                 | SessionPlan::Savepoint(SavepointPlan::RollbackTo(_))
         )
     }
@@ -79,8 +84,12 @@ impl SessionPlan {
                 backend.begin(*modes)?;
                 Ok(Answer::Done((*tag).into()))
             }
-            SessionPlan::Commit => backend.commit(),
-            SessionPlan::Rollback => Ok(backend.roll_back()),
+            SessionPlan::Commit { chains: false } => backend.commit(),
+            SessionPlan::Rollback { chains: false } => Ok(backend.roll_back()),
+            SessionPlan::Commit { chains: true } => backend.chain("COMMIT", Backend::commit),
+            SessionPlan::Rollback { chains: true } => {
+                backend.chain("ROLLBACK", |backend| Ok(backend.roll_back()))
+            }
             SessionPlan::Savepoint(plan) => backend.savepoint(plan),
             SessionPlan::Set(change) => {
                 backend.set(change)?;

@@ -168,13 +168,13 @@ fn check_key(key: &PrimaryKeyConstraint) -> Result<()> {
         index_name,
         index_type,
         columns,
-        index_options,
+        // The planner looks at them.
+        index_options: _are_looked_at,
         characteristics,
     } = key;
     let instead = "Write PRIMARY KEY (columns).";
     none(index_name.is_some(), "a name of the index in PRIMARY KEY", instead)?;
     none(index_type.is_some(), "USING in PRIMARY KEY", instead)?;
-    none(!index_options.is_empty(), "INCLUDE and options of the index in PRIMARY KEY", instead)?;
     for column in columns {
         let IndexColumn {
             column: OrderByExpr { expr: _is_taken, options, with_fill },
@@ -246,9 +246,10 @@ pub(super) fn check_alter(alter: &AlterTable) -> Result<()> {
 fn check_operation(operation: &AlterTableOperation) -> Result<()> {
     match operation {
         AlterTableOperation::AddConstraint { constraint, not_valid } => {
-            let is_reference = matches!(constraint, TableConstraint::ForeignKey(_));
+            let may_be_late =
+                matches!(constraint, TableConstraint::ForeignKey(_) | TableConstraint::Check(_));
             let instead = "Leave it out: rows that are there are looked at.";
-            none(*not_valid && !is_reference, "NOT VALID", instead)?;
+            none(*not_valid && !may_be_late, "NOT VALID", instead)?;
             check_constraint(constraint)
         }
         AlterTableOperation::AddColumn {

@@ -24,13 +24,10 @@ pub(super) fn check(statement: &Statement) -> Result<()> {
             let is_block = !statements.is_empty() || exception.is_some() || *has_end_keyword;
             none(is_block, "BEGIN with statements and END", instead)
         }
-        Statement::Commit { chain, end: _spelling, modifier } => {
-            none(*chain, "COMMIT AND CHAIN", "BEGIN the next transaction.")?;
+        Statement::Commit { chain: _is_taken, end: _spelling, modifier } => {
             none(modifier.is_some(), "a kind of COMMIT", "Write COMMIT.")
         }
-        Statement::Rollback { chain, savepoint: _is_taken } => {
-            none(*chain, "ROLLBACK AND CHAIN", "BEGIN the next transaction.")
-        }
+        Statement::Rollback { chain: _is_taken, savepoint: _too } => Ok(()),
         Statement::Savepoint { name: _is_taken } => Ok(()),
         Statement::ReleaseSavepoint { name: _is_taken } => Ok(()),
         Statement::Set(set) => check_set(set),

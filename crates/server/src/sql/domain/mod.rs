@@ -12,22 +12,19 @@ use onrush::{
 use onrush_query::TO_DOMAIN;
 use onrush_types::DOMAIN_VALUE;
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTableOperation, CastKind, ColumnDef, ColumnOption, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, Expr, ObjectName,
     RenameTableNameKind, TableConstraint, Value,
 };
-use sqlparser::parser::Parser;
 
 pub(crate) use read::Statement;
 pub(super) use read::read;
 
 use super::check::{self, NewCheck};
 use super::create::{self, built};
-use super::dialect::OnrushDialect;
-use super::{Planner, default, enum_type, names, own_types, schema};
+use super::{Planner, calls, default, enum_type, names, own_types, schema};
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::DefinitionPlan;
-use crate::{schemas, values};
+use crate::schemas;
 use read::Action;
 
 /// What becomes of domains.
@@ -275,35 +272,7 @@ pub(super) fn cast(planner: &Planner<'_>, domain: &Table, value: Expr) -> Result
         });
     }
     let number = planner.queries.domain(definition, conditions)?;
-    let written = match definition.columns()[0].data_type {
-        DataType::Enum(of) => of.note(),
-        DataType::Composite(of) => of.note(),
-        other => values::type_name(other),
-    };
-    let dialect = OnrushDialect::new(written.len());
-    let mut parser = Parser::new(&dialect).try_with_sql(&written)?;
-    let data_type = parser.parse_data_type()?;
-    let (kind, expr) = (CastKind::Cast, Box::new(value));
-    let cast = Expr::Cast { kind, expr, data_type, array: false, format: None };
+    let cast = calls::cast(value, definition.columns()[0].data_type)?;
     let number = Expr::value(Value::Number(number.to_string(), false));
-    Ok(call(vec![number, cast]))
-}
-
-fn call(given: Vec<Expr>) -> Expr {
-    let given = given.into_iter().map(|given| FunctionArg::Unnamed(FunctionArgExpr::Expr(given)));
-    let list = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: given.collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(TO_DOMAIN)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
+    Ok(calls::call(TO_DOMAIN, vec![number, cast]))
 }

@@ -18,6 +18,25 @@ pub(super) fn push(checks: &[CheckConstraint], has_forms: bool, out: &mut Vec<u8
     }
 }
 
+/// Which of them older rows need not meet, in formats with that.
+pub(super) fn push_not_validated(checks: &[CheckConstraint], out: &mut Vec<u8>) {
+    let not_validated = checks.iter().enumerate().filter(|(_, check)| !check.is_validated);
+    let positions: Vec<usize> = not_validated.map(|(position, _)| position).collect();
+    push_u16(positions.len(), out);
+    positions.into_iter().for_each(|position| push_u16(position, out));
+}
+
+pub(super) fn read_not_validated(
+    checks: &mut [CheckConstraint],
+    input: &mut Input<'_>,
+) -> Result<(), &'static str> {
+    for _ in 0..input.u16()? {
+        let check = checks.get_mut(usize::from(input.u16()?));
+        check.ok_or("a check that is not validated does not exist")?.is_validated = false;
+    }
+    Ok(())
+}
+
 pub(super) fn read(
     has_forms: bool,
     input: &mut Input<'_>,
@@ -31,7 +50,7 @@ pub(super) fn read(
         }
         let expression = input.name()?;
         let form = if has_forms { read_form(input)? } else { None };
-        checks.push(CheckConstraint { name, columns, expression, form });
+        checks.push(CheckConstraint { name, columns, expression, form, is_validated: true });
     }
     Ok(checks)
 }

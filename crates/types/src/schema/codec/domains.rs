@@ -36,7 +36,8 @@ pub(super) fn push(table: &TableDefinition, out: &mut Vec<u8>) {
         out.push(u8::from(*is_validated));
         out.push(u8::from(check.is_some()));
         // The column is the only one that it looks at.
-        if let Some(CheckConstraint { name, columns: _, expression, form }) = check {
+        if let Some(CheckConstraint { name, columns: _, expression, form, is_validated: _ }) = check
+        {
             push_short(name.as_bytes(), out);
             push_short(expression.as_bytes(), out);
             push_form(form.as_deref(), out);
@@ -83,6 +84,7 @@ pub(super) fn read(
                 columns: vec![column],
                 expression: input.name()?,
                 form: read_form(input)?,
+                is_validated: true,
             }),
         };
         rules.push(DomainRule { column, check, is_validated });

@@ -1,12 +1,12 @@
 //! Indexes as bytes: a part of definitions from format 6 on.
 
 use super::{
-    FORMAT_WITH_BUILDING, FORMAT_WITH_INDEX_EXPRESSIONS, Input, push_short, push_type, push_u16,
-    read_type, row_expressions,
+    FORMAT_WITH_BUILDING, FORMAT_WITH_DEFERRABLE, FORMAT_WITH_INDEX_EXPRESSIONS, Input, push_short,
+    push_type, push_u16, read_type, row_expressions,
 };
 use crate::schema::{
-    EntriesOf, IndexDefinition, Indexed, IndexedColumn, IndexedExpression, KeyOrder,
-    TableDefinition, Uniqueness,
+    DeferrableUnique, EntriesOf, IndexDefinition, Indexed, IndexedColumn, IndexedExpression,
+    KeyOrder, TableDefinition, Uniqueness,
 };
 
 type Indexes = (Vec<IndexDefinition>, Option<EntriesOf>);
@@ -52,12 +52,33 @@ pub(super) fn push(definition: &TableDefinition, format: u8, out: &mut Vec<u8>) 
         if format >= FORMAT_WITH_BUILDING {
             out.push(u8::from(index.is_building));
         }
+        if format >= FORMAT_WITH_DEFERRABLE {
+            out.push(index.deferrable.map_or(0, deferrable_flags));
+        }
     }
     out.push(u8::from(definition.entries_of().is_some()));
     if let Some(EntriesOf { table, orders }) = definition.entries_of() {
         out.extend_from_slice(&table.to_le_bytes());
         push_u16(orders.len(), out);
         orders.iter().for_each(|order| out.push(order_flags(*order)));
+    }
+}
+
+/// The flag of what is deferrable.
+const DEFERRABLE: u8 = 1;
+
+fn deferrable_flags(of: DeferrableUnique) -> u8 {
+    DEFERRABLE | u8::from(of.is_deferred) << 1 | u8::from(of.nulls_equal) << 2
+}
+
+fn deferrable_of(flags: u8) -> Result<Option<DeferrableUnique>, &'static str> {
+    match flags {
+        0 => Ok(None),
+        1 | 3 | 5 | 7 => {
+            let (is_deferred, nulls_equal) = (flags & 2 != 0, flags & 4 != 0);
+            Ok(Some(DeferrableUnique { is_deferred, nulls_equal }))
+        }
+        _ => Err("how an index is deferrable is not known"),
     }
 }
 
@@ -102,6 +123,10 @@ pub(super) fn read(format: u8, input: &mut Input<'_>) -> Result<Indexes, &'stati
             }
         }
         let is_building = format >= FORMAT_WITH_BUILDING && input.flag()?;
+        let deferrable = match format {
+            FORMAT_WITH_DEFERRABLE.. => deferrable_of(input.u8()?)?,
+            _ => None,
+        };
         indexes.push(IndexDefinition {
             name,
             entries,
@@ -110,6 +135,7 @@ pub(super) fn read(format: u8, input: &mut Input<'_>) -> Result<Indexes, &'stati
             predicate,
             included,
             uniqueness,
+            deferrable,
             is_constraint,
             is_building,
         });
