@@ -5,8 +5,9 @@
         --onrush 'host=127.0.0.1 port=5433 user=test' [skip-locked nowait ...]
 
 A permutation is `same` when both servers answer each step alike, wait at the same steps and go on in the same order;
-`refused` when Onrush refuses a statement by name (SQLSTATE 0A000 or 42601) that PostgreSQL takes; else it `differs`.
-Needs psycopg 3. Both servers should have no other clients. Exits with 1 if a permutation differs.
+`refused` when Onrush refuses a statement by name (SQLSTATE 0A000 or 42601) that PostgreSQL takes; `taken` when a
+statement fails on PostgreSQL and none on Onrush; `failed` when it is the other way round; else it `differs`.
+Needs psycopg 3. Both servers should have no other clients. Exits with 1 if a permutation is taken, failed, or differs.
 """
 
 import argparse
@@ -148,6 +149,9 @@ class Run:
             answers(self.control, spec.teardown)
             self.control.close()
 
+    def has_failed(self):
+        return any(answer[0] == "error" for _, answer in self.trace)
+
     def note_refused(self, answer):
         if answer[0] == "error" and self.refused is None:
             self.refused = answer
@@ -215,7 +219,8 @@ def compare(spec, steps, postgres, onrush):
     if first.trace == second.trace:
         return "same", None
     pairs = itertools.zip_longest(first.trace, second.trace)
-    return "differs", next(pair for pair in pairs if pair[0] != pair[1])
+    outcome = {(True, False): "taken", (False, True): "failed"}.get((first.has_failed(), second.has_failed()), "differs")
+    return outcome, next(pair for pair in pairs if pair[0] != pair[1])
 
 
 def main():
@@ -245,7 +250,7 @@ def main():
             if outcome != "same":
                 print(f"    {outcome}: {' '.join(steps)}\n        {why}", flush=True)
     print("all: " + ", ".join(f"{total[outcome]} {outcome}" for outcome in sorted(total)))
-    return 1 if total["differs"] else 0
+    return 1 if any(total[outcome] for outcome in ("taken", "failed", "differs")) else 0
 
 
 if __name__ == "__main__":

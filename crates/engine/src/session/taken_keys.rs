@@ -1,8 +1,8 @@
 //! Keys of UNIQUE constraints that are DEFERRABLE. Their indexes take any entry; who has put one there looks behind the
 //! statement, or at the commit, whether another row has the same indexed columns.
 //!
-//! The rules are those of foreign keys (`references.rs`): what a statement has done is noted, *settled* behind it unless
-//! that is put off, and *secured* by the commit, which looks once more under a lock of the key that it holds until its
+//! The rules are those of foreign keys (`references.rs`): what a statement has done is noted, *settled* behind it
+//! unless that is put off, and *secured* by the commit, which looks once more under a lock of the key that it holds until its
 //! own changes are committed. So of two transactions that take one key the later to lock sees the other's entry.
 
 use std::sync::Arc;

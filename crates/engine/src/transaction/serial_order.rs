@@ -1,7 +1,7 @@
 //! The order in which serializable transactions could have run one after the other.
 //!
-//! A serializable transaction notes what it reads. Its commit *enters* the order before its changes are published: it is
-//! refused where another one that has entered before it, and that its snapshot does not see, has changed what it has
+//! A serializable transaction notes what it reads. Its commit *enters* the order before its changes are published: it
+//! is refused where another one that has entered before it, and that its snapshot does not see, has changed what it has
 //! read. So it has read what it would have read if it ran where it enters.
 //!
 //! One that has changed nothing runs where its snapshot stands: right behind the last one that the snapshot sees. Only

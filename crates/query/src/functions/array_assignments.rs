@@ -124,7 +124,8 @@ impl Subscripts {
             Subscripts::Numbers(numbers) => Ok(numbers.value(row)),
             Subscripts::Open if count == 0 => {
                 let message = "array slice subscript must provide both boundaries";
-                let hint = "When assigning to a slice of an empty array value, slice boundaries must be fully specified.";
+                let hint = "When assigning to a slice of an empty array value, \
+                            slice boundaries must be fully specified.";
                 Err(QueryError::refused("2202E", message).hint(hint).into())
             }
             Subscripts::Open => Ok(i64::try_from(open).unwrap_or(i64::MAX)),

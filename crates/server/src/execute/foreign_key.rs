@@ -48,7 +48,8 @@ impl Backend {
         Ok(answer)
     }
 
-    /// The tables that have a foreign key or a UNIQUE constraint of this name: in the first schema of the search path that has one.
+    /// The tables that have a foreign key or a UNIQUE constraint of this name: in the first schema of the search path
+    /// that has one.
     fn named(&self, schema: Option<&str>, name: &str) -> Result<Vec<(u32, String)>> {
         let path = std::sync::Arc::clone(&self.settings.path);
         let schemas: Vec<&str> = match schema {

@@ -1,4 +1,5 @@
-//! `WHERE CURRENT OF cursor`, which sqlparser does not read, as a condition: the call of a function that nothing else has.
+//! `WHERE CURRENT OF cursor`, which sqlparser does not read, as a condition: the call of a function that nothing else
+//! has.
 
 use std::ops::Range;
 

@@ -37,8 +37,8 @@ pub enum Uniqueness {
     NullsEqual,
 }
 
-/// Of an index of a UNIQUE constraint that is DEFERRABLE: rows may have the same indexed columns for a while. Its entries
-/// are those of an index that is not unique, and who changes rows looks at them at the end.
+/// Of an index of a UNIQUE constraint that is DEFERRABLE: rows may have the same indexed columns for a while. Its
+/// entries are those of an index that is not unique, and who changes rows looks at them at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeferrableUnique {
     /// Whether they may until the transaction commits, where nobody says otherwise; else until the statement ends.
