@@ -2,8 +2,9 @@
 //! statement, or at the commit, whether another row has the same indexed columns.
 //!
 //! The rules are those of foreign keys (`references.rs`): what a statement has done is noted, *settled* behind it
-//! unless that is put off, and *secured* by the commit, which looks once more under a lock of the key that it holds until its
-//! own changes are committed. So of two transactions that take one key the later to lock sees the other's entry.
+//! unless that is put off, and *secured* by the commit, which looks once more under a lock of the key that it holds
+//! until its own changes are committed. So of two transactions that take one key the later to lock sees the other's
+//! entry.
 
 use std::sync::Arc;
 
