@@ -20,7 +20,7 @@ use onrush_types::{Deferral, ForeignKey, ReferentialAction, Value};
 
 use super::entries::RowBytes;
 use super::reference_side::{Side, referencing_rows};
-use super::snapshot::{HeldLsn, OwnChanges, Snapshot};
+use super::snapshot::{OwnChanges, Snapshot};
 use super::taken_keys::TakenKey;
 use super::transaction::Transaction;
 use crate::catalog::{HeldReferences, Reference, ReferenceLock, Referenced, Table, Wanted};
@@ -548,13 +548,9 @@ impl Transaction<'_> {
     /// The referencing table as it was committed last, with the transaction's own changes.
     fn newest_of<'s>(&self, side: &Side, newest: &'s mut Snapshots) -> &'s Snapshot {
         let table = side.child.id();
-        newest.entry(table).or_insert_with(|| {
-            let worker = &self.session.worker;
-            worker.wait_complete(worker.engine.log.tail());
-            let held = HeldLsn::open(&worker.engine, &worker.recorder);
-            let large = self.large.as_ref().map(|large| large.view());
-            Snapshot::new(held).with_large(large).with_own(self.own_changes_of(table))
-        })
+        newest
+            .entry(table)
+            .or_insert_with(|| self.newest_committed().with_own(self.own_changes_of(table)))
     }
 
     fn own_changes_of(&self, table: u32) -> OwnChanges {

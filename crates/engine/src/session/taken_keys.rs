@@ -136,7 +136,7 @@ impl Transaction<'_> {
     }
 
     /// What is committed now, and what the transaction has written to the leaves.
-    fn newest_committed(&self) -> Snapshot {
+    pub(super) fn newest_committed(&self) -> Snapshot {
         let worker = &self.session.worker;
         worker.wait_complete(worker.engine.log.tail());
         let held = HeldLsn::open(&worker.engine, &worker.recorder);

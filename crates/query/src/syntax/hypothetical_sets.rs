@@ -10,15 +10,14 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg,
+    BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, OrderByExpr, Query, Select,
     SelectItem, Value, VisitMut, VisitorMut,
 };
 
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-
-use super::call_of;
+use super::{call_of, sets};
 use crate::functions::ROW;
 
 /// Writes all of a query anew.
@@ -187,9 +186,7 @@ fn divided(left: Expr, right: Expr) -> Expr {
 }
 
 fn float(value: Expr) -> Expr {
-    let data_type = DataType::DoublePrecision;
-    let (kind, expr) = (CastKind::Cast, Box::new(value));
-    Expr::Cast { kind, expr, data_type, array: false, format: None }
+    sets::cast(value, DataType::DoublePrecision)
 }
 
 fn number(written: &str) -> Expr {

@@ -249,15 +249,9 @@ impl Parsed {
             | Parsed::Domain(_) => return true,
             _ => return false,
         };
-        matches!(
+        let is_definition = matches!(
             **statement,
-            Statement::Insert(_)
-                | Statement::Query(_)
-                | Statement::Update(_)
-                | Statement::Delete(_)
-                | Statement::Merge(_)
-                | Statement::Execute { .. }
-                | Statement::CreateTable(_)
+            Statement::CreateTable(_)
                 | Statement::CreateView(_)
                 | Statement::AlterTable(_)
                 | Statement::Drop { .. }
@@ -269,7 +263,8 @@ impl Parsed {
                 | Statement::AlterRole { .. }
                 | Statement::Grant(_)
                 | Statement::Revoke(_)
-        )
+        );
+        is_definition || self.is_of_rows()
     }
 
     /// Whether it is one that reads or writes rows, and may stand in a transaction.
