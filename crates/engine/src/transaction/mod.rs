@@ -5,6 +5,8 @@ mod index_builds;
 mod old_versions;
 mod open_changes;
 mod serial_order;
+#[cfg(test)]
+mod serial_order_test;
 
 pub(crate) use index_builds::{IndexBuild, IndexBuilds};
 pub use index_builds::{IndexBuildPhase, IndexBuildState};

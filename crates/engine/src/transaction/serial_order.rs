@@ -1,22 +1,23 @@
-//! The order in which serializable transactions could have run one after the other.
+//! Whether serializable transactions could have run one after the other.
 //!
-//! A serializable transaction notes what it reads. Its commit *enters* the order before its changes are published: it
-//! is refused where another one that has entered before it, and that its snapshot does not see, has changed what it has
-//! read. So it has read what it would have read if it ran where it enters.
+//! A serializable transaction notes what it reads. Where one has read a row that another one, which its snapshot does
+//! not see, has changed, it must have run before that one: an edge from the reader to the writer. All of them could have
+//! run one after the other unless there is a *pivot*: a transaction with an edge in, from one beside it, and an edge
+//! out, to one beside it that has committed before both (Fekete and others, "Making snapshot isolation serializable",
+//! ACM TODS 30, 2005). The commit of whoever would complete a pivot is refused.
 //!
-//! One that has changed nothing runs where its snapshot stands: right behind the last one that the snapshot sees. Only
-//! those matter to it that have entered before that one and are not seen.
-//!
-//! 1. [`SerialOrder::register`] comes before the snapshot: changes that the snapshot may not see are kept from then on.
-//! 2. [`Registered::enter`] looks at the changes of others and leaves its own, in one stay under the lock.
+//! 1. [`SerialOrder::register`] comes before the snapshot: what the snapshot may not see is kept from then on.
+//! 2. [`Registered::enter`] looks at what others have read and changed and leaves its own, in one stay under the lock.
 //! 3. [`Entered::end`] says where the commit stands in the log; dropped before, there is none.
-//! 4. Changes are forgotten once all registered snapshots see them.
+//! 4. What was read and changed is forgotten once nobody is open who was beside it.
 //!
 //! Invariants
-//! 1. Of two serializable transactions that both enter and change something, the later one has looked at the changes of
-//!    the earlier one, unless its snapshot sees them.
-//! 2. Who has changed nothing has read nothing that one has changed which entered before another one that it has seen,
-//!    unless it has seen both.
+//! 1. Of two transactions beside each other the one that enters later sees all edges between them.
+//! 2. Of a pivot and its two neighbours, whoever enters last is refused. The reader sees that the pivot has an edge out;
+//!    the pivot sees both edges; and the writer sees that the pivot has an edge in. The writer can be the last only while
+//!    the pivot is pending: its record may yet come before the pivot's.
+//! 3. Edges that are not known for certain count: to those whose commit is not decided, which may still fail, and from
+//!    and to those of whom only the objects are known.
 //!
 //! Changes of the same row are not looked at: the first committer wins. Transactions of other isolation levels are no
 //! part of it.
@@ -74,6 +75,20 @@ impl ReadSet {
             true => reads.ranges.push(bounds.clone()),
             false => reads.be_whole(),
         }
+    }
+
+    fn key_count(&self) -> usize {
+        let count = |reads: &ObjectReads| reads.keys.len() + reads.ranges.len() + 1;
+        self.0.lock().values().map(count).sum()
+    }
+
+    fn objects(&self) -> Vec<ObjectId> {
+        self.0.lock().keys().copied().collect()
+    }
+
+    fn whole(objects: impl IntoIterator<Item = ObjectId>) -> ReadSet {
+        let whole = || ObjectReads { is_whole: true, ..ObjectReads::default() };
+        ReadSet(Mutex::new(objects.into_iter().map(|object| (object, whole())).collect()))
     }
 
     fn meets(&self, changes: &ChangedKeys) -> bool {
@@ -141,77 +156,130 @@ impl ChangedKeys {
     }
 }
 
-/// The changes of a transaction that has entered.
+/// What a transaction that has entered has read and changed.
 struct Commit {
-    /// Its turn; of several that are one, the first.
+    /// Its turn, by which it is known; of several that are one it is nobody's.
     turn: u64,
-    /// Its turn; of several, the last.
-    last_turn: u64,
+    reads: Arc<ReadSet>,
     changes: ChangedKeys,
-    /// Where it stands in the log; none before that is known.
+    /// Keys and ranges of both.
+    size: usize,
+    snapshot: Lsn,
+    /// Whoever has registered with a lower number may be beside it.
+    registered_below: u64,
+    /// Where it stands in the log; none before that is known, and for who has changed nothing.
     end: Option<Lsn>,
+    /// Somebody has read what it has changed, and does not see it.
+    has_edge_in: bool,
+    /// It has read what somebody has changed who may have committed before it: the lowest position of these, zero where
+    /// one is not known.
+    edge_out: Option<Lsn>,
+    /// Several that are one.
+    is_merged: bool,
 }
 
 impl Commit {
+    fn has_changed(&self) -> bool {
+        !self.changes.0.is_empty()
+    }
+
+    fn is_pending(&self) -> bool {
+        self.has_changed() && self.end.is_none()
+    }
+
     fn is_seen_at(&self, snapshot: Lsn) -> bool {
         self.end.is_some_and(|end| end <= snapshot)
     }
+
+    /// Whether it is beside an open transaction.
+    fn is_beside(&self, number: u64, snapshot: Lsn) -> bool {
+        match self.has_changed() {
+            // Among several there may be some that have only read.
+            true => !self.is_seen_at(snapshot) || self.is_merged && number < self.registered_below,
+            false => number < self.registered_below,
+        }
+    }
+
+    /// Whether the other one may have committed before it; of who has only read, before its snapshot.
+    fn may_follow(&self, other: &Commit) -> bool {
+        match (self.has_changed(), self.end, other.end) {
+            _ if self.is_merged || other.is_merged => true,
+            (false, ..) => other.end.is_none_or(|end| end <= self.snapshot),
+            // Both may be the same one.
+            (true, Some(end), Some(other)) => other <= end,
+            (true, ..) => true,
+        }
+    }
 }
 
-/// The snapshot of a registered transaction.
-#[derive(Clone, Copy)]
-struct OpenSnapshot {
-    /// It sees all below; zero before it is open.
-    lsn: Lsn,
-    /// The last turn before it was opened.
-    opened_behind: u64,
-    /// The newest turn of which it is known that the snapshot sees its changes.
-    newest_seen: u64,
-}
-
-#[derive(Default)]
 struct State {
+    commits_max: usize,
     next_number: u64,
     last_turn: u64,
-    registered: BTreeMap<u64, OpenSnapshot>,
+    /// The snapshots of registered transactions; zero before they are open.
+    registered: BTreeMap<u64, Lsn>,
     commits: Vec<Commit>,
-    /// The newest turn, and the last end, of those that have ended.
-    newest_ended: u64,
+    /// Of all commits.
+    size: usize,
+    /// The last end of those that have ended.
     last_end: Lsn,
 }
 
+impl Default for State {
+    fn default() -> State {
+        State {
+            commits_max: COMMITS_MAX,
+            next_number: 0,
+            last_turn: 0,
+            registered: BTreeMap::new(),
+            commits: Vec::new(),
+            size: 0,
+            last_end: Lsn::ZERO,
+        }
+    }
+}
+
 impl State {
-    fn forget_seen(&mut self) {
-        let oldest = self.registered.values().map(|snapshot| snapshot.lsn).min();
-        let oldest = oldest.unwrap_or(Lsn::MAX);
-        self.commits.retain(|commit| !commit.is_seen_at(oldest));
+    fn forget(&mut self) {
+        let oldest = self.registered.values().min().copied().unwrap_or(Lsn::MAX);
+        let first = self.registered.keys().next().copied().unwrap_or(u64::MAX);
+        self.commits.retain(|commit| commit.is_beside(first, oldest));
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.size = self.commits.iter().map(|commit| commit.size).sum();
     }
 
     fn is_full(&self) -> bool {
-        let keys = self.commits.iter().map(|commit| commit.changes.key_count());
-        self.commits.len() >= COMMITS_MAX || keys.sum::<usize>() >= COMMITTED_KEYS_MAX
+        self.commits.len() >= self.commits_max || self.size >= COMMITTED_KEYS_MAX
     }
 
-    /// Makes one commit of all that have ended.
-    fn merge_ended(&mut self) {
-        let (ended, mut others): (Vec<Commit>, Vec<Commit>) =
-            std::mem::take(&mut self.commits).into_iter().partition(|commit| commit.end.is_some());
-        let objects = ended.iter().flat_map(|commit| commit.changes.0.keys());
-        let changes = ChangedKeys(objects.map(|object| (*object, Changed::All)).collect());
-        let turn = ended.iter().map(|commit| commit.turn).min();
-        let last_turn = ended.iter().map(|commit| commit.last_turn).max();
-        let end = ended.iter().filter_map(|commit| commit.end).max();
-        let turns = turn.zip(last_turn);
-        others.extend(turns.map(|(turn, last_turn)| Commit { turn, last_turn, changes, end }));
-        self.commits = others;
-    }
-
-    /// Before which turn it matters that another one is not seen by who has only read.
-    fn runs_behind(&self, snapshot: &OpenSnapshot) -> u64 {
-        // Those that are about to end may be seen.
-        let pending = self.commits.iter().filter(|commit| commit.end.is_none());
-        let pending = pending.map(|commit| commit.turn).filter(|it| *it <= snapshot.opened_behind);
-        pending.max().unwrap_or(0).max(snapshot.newest_seen)
+    /// Makes one commit of all that are decided.
+    fn merge_decided(&mut self) {
+        let (pending, decided): (Vec<Commit>, Vec<Commit>) =
+            std::mem::take(&mut self.commits).into_iter().partition(Commit::is_pending);
+        self.commits = pending;
+        if let Some(first) = decided.first() {
+            self.last_turn += 1;
+            let reads = ReadSet::whole(decided.iter().flat_map(|commit| commit.reads.objects()));
+            let changed = decided.iter().flat_map(|commit| commit.changes.0.keys());
+            let changes = ChangedKeys(changed.map(|object| (*object, Changed::All)).collect());
+            let size = reads.key_count() + changes.key_count();
+            self.commits.push(Commit {
+                turn: self.last_turn,
+                reads: Arc::new(reads),
+                changes,
+                size,
+                snapshot: first.snapshot,
+                registered_below: self.next_number + 1,
+                end: decided.iter().filter_map(|commit| commit.end).max(),
+                has_edge_in: true,
+                edge_out: decided.iter().filter_map(|commit| commit.edge_out).min(),
+                is_merged: true,
+            });
+        }
+        self.count();
     }
 }
 
@@ -220,13 +288,18 @@ impl State {
 pub(crate) struct SerialOrder(Mutex<State>);
 
 impl SerialOrder {
+    /// One that tells only so many commits apart.
+    #[cfg(test)]
+    pub(super) fn with_commits_max(commits_max: usize) -> SerialOrder {
+        SerialOrder(Mutex::new(State { commits_max, ..State::default() }))
+    }
+
     /// A serializable transaction begins. The snapshot that is to be opened now must see all below the position.
     pub(crate) fn register(self: &Arc<SerialOrder>) -> (Registered, Lsn) {
         let mut state = self.0.lock();
         state.next_number += 1;
-        let (number, newest_seen) = (state.next_number, state.newest_ended);
-        let snapshot = OpenSnapshot { lsn: Lsn::ZERO, opened_behind: 0, newest_seen };
-        state.registered.insert(number, snapshot);
+        let number = state.next_number;
+        state.registered.insert(number, Lsn::ZERO);
         (Registered { order: Arc::clone(self), number }, state.last_end)
     }
 }
@@ -240,35 +313,63 @@ pub(crate) struct Registered {
 impl Registered {
     /// The transaction has opened a snapshot, which sees all below the position.
     pub(crate) fn sees_below(&self, lsn: Lsn) {
-        let mut state = self.order.0.lock();
-        let State { registered, commits, last_turn, .. } = &mut *state;
-        let Some(snapshot) = registered.get_mut(&self.number) else { return };
-        let seen = commits.iter().filter(|commit| commit.is_seen_at(lsn));
-        let newest_seen = seen.map(|commit| commit.last_turn).max().unwrap_or(0);
-        let newest_seen = newest_seen.max(snapshot.newest_seen);
-        *snapshot = OpenSnapshot { lsn, opened_behind: *last_turn, newest_seen };
+        if let Some(snapshot) = self.order.0.lock().registered.get_mut(&self.number) {
+            *snapshot = lsn;
+        }
     }
 
-    /// The transaction takes its turn; none if another one has changed what it has read.
-    pub(crate) fn enter(&self, reads: &ReadSet, changes: ChangedKeys) -> Option<Entered> {
+    /// The transaction takes its turn; none if it would complete a pivot.
+    pub(crate) fn enter(&self, reads: &Arc<ReadSet>, changes: ChangedKeys) -> Option<Entered> {
         let mut state = self.order.0.lock();
         let snapshot = *state.registered.get(&self.number)?;
-        let before = match changes.0.is_empty() {
-            true => state.runs_behind(&snapshot),
-            false => u64::MAX,
+        let others = &state.commits;
+        let meets = |wanted: &dyn Fn(&Commit) -> bool| -> Vec<usize> {
+            (0..others.len()).filter(|at| wanted(&others[*at])).collect()
         };
-        let matters = |commit: &&Commit| commit.turn < before && !commit.is_seen_at(snapshot.lsn);
-        if state.commits.iter().filter(matters).any(|commit| reads.meets(&commit.changes)) {
+        // Edges to those that have changed what it has read, and from those that have read what it changes.
+        let outs =
+            meets(&|it| it.has_changed() && !it.is_seen_at(snapshot) && reads.meets(&it.changes));
+        let ins = meets(&|it| it.is_beside(self.number, snapshot) && it.reads.meets(&changes));
+        let has_changed = !changes.0.is_empty();
+        let completes_as_reader = outs.iter().any(|out| {
+            let edge_out = others[*out].edge_out;
+            edge_out.is_some_and(|first| has_changed || first <= snapshot)
+        });
+        let completes_as_pivot = outs
+            .iter()
+            .any(|out| ins.iter().any(|reader| others[*reader].may_follow(&others[*out])));
+        let completes_as_writer =
+            ins.iter().any(|pivot| others[*pivot].is_pending() && others[*pivot].has_edge_in);
+        if completes_as_reader || completes_as_pivot || completes_as_writer {
             return None;
         }
+        let edge_out = outs.iter().map(|out| others[*out].end.unwrap_or_default()).min();
+        let has_edge_in = !ins.is_empty();
+        outs.iter().for_each(|out| state.commits[*out].has_edge_in = true);
+        for pivot in ins {
+            if state.commits[pivot].is_pending() {
+                state.commits[pivot].edge_out = Some(Lsn::ZERO);
+            }
+        }
         if state.is_full() {
-            state.merge_ended();
+            state.merge_decided();
         }
         state.last_turn += 1;
-        let turn = state.last_turn;
-        if !changes.0.is_empty() {
-            state.commits.push(Commit { turn, last_turn: turn, changes, end: None });
-        }
+        let (turn, registered_below) = (state.last_turn, state.next_number + 1);
+        let size = reads.key_count() + changes.key_count();
+        state.size += size;
+        state.commits.push(Commit {
+            turn,
+            reads: Arc::clone(reads),
+            changes,
+            size,
+            snapshot,
+            registered_below,
+            end: None,
+            has_edge_in,
+            edge_out,
+            is_merged: false,
+        });
         Some(Entered { order: Arc::clone(&self.order), turn })
     }
 }
@@ -277,7 +378,7 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let mut state = self.order.0.lock();
         state.registered.remove(&self.number);
-        state.forget_seen();
+        state.forget();
     }
 }
 
@@ -291,13 +392,9 @@ impl Entered {
     /// The changes are committed by a record with this end.
     pub(crate) fn end(self, end: Lsn) {
         let mut state = self.order.0.lock();
-        let State { registered, commits, newest_ended, last_end, .. } = &mut *state;
-        let Some(own) = commits.iter_mut().find(|commit| commit.turn == self.turn) else { return };
-        own.end = Some(end);
-        *newest_ended = self.turn.max(*newest_ended);
-        *last_end = end.max(*last_end);
-        for snapshot in registered.values_mut().filter(|snapshot| end <= snapshot.lsn) {
-            snapshot.newest_seen = self.turn.max(snapshot.newest_seen);
+        if let Some(own) = state.commits.iter_mut().find(|commit| commit.turn == self.turn) {
+            own.end = Some(end);
+            state.last_end = end.max(state.last_end);
         }
     }
 }
@@ -306,7 +403,8 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let mut state = self.order.0.lock();
         let turn = self.turn;
-        state.commits.retain(|commit| commit.turn != turn || commit.end.is_some());
+        state.commits.retain(|commit| commit.turn != turn || !commit.is_pending());
+        state.count();
     }
 }
 
@@ -324,8 +422,8 @@ mod tests {
         changes
     }
 
-    fn read(keys: &[&[u8]]) -> ReadSet {
-        let reads = ReadSet::default();
+    fn read(keys: &[&[u8]]) -> Arc<ReadSet> {
+        let reads = Arc::<ReadSet>::default();
         keys.iter().for_each(|key| reads.note_key(object(), key));
         reads
     }
@@ -337,90 +435,130 @@ mod tests {
         registered
     }
 
+    /// It enters, and its commit ends there.
+    fn commit(it: &Registered, reads: &[&[u8]], changes: &[&[u8]], end: u64) -> bool {
+        let entered = it.enter(&read(reads), changed(changes));
+        entered.map(|entered| entered.end(Lsn(end))).is_some()
+    }
+
+    #[test]
+    fn of_two_that_have_read_what_the_other_changes_one_is_refused() {
+        for is_decided in [true, false] {
+            let order = Arc::new(SerialOrder::default());
+            let (first, second) = (begin(&order, 10), begin(&order, 10));
+            let entered = first.enter(&read(&[b"a"]), changed(&[b"b"])).expect("the first");
+            let mut pending = Some(entered);
+            if is_decided {
+                pending.take().expect("it has entered").end(Lsn(20));
+            }
+            assert!(!commit(&second, &[b"b"], &[b"a"], 30));
+            drop(pending);
+        }
+    }
+
+    #[test]
+    fn who_has_read_what_another_one_changed_may_commit_where_nobody_has_read_what_it_changes() {
+        let order = Arc::new(SerialOrder::default());
+        let (first, second, third) = (begin(&order, 10), begin(&order, 10), begin(&order, 10));
+        assert!(commit(&first, &[], &[b"a"], 20));
+        // It ran before the first one.
+        assert!(commit(&second, &[b"a"], &[b"b"], 30));
+        // It would have to run before the second one, which has an edge out.
+        assert!(!commit(&third, &[b"b"], &[b"c"], 40));
+        assert!(commit(&third, &[b"x"], &[b"c"], 40));
+    }
+
     #[test]
     fn a_commit_whose_outcome_is_not_known_counts_and_one_that_failed_does_not() {
         let order = Arc::new(SerialOrder::default());
         let (first, second) = (begin(&order, 10), begin(&order, 10));
-        let entered = first.enter(&read(&[]), changed(&[b"a"])).expect("the first");
-        assert!(second.enter(&read(&[b"a"]), changed(&[b"b"])).is_none());
-        assert!(second.enter(&read(&[b"b"]), changed(&[b"b"])).is_some());
+        let entered = first.enter(&read(&[b"a"]), changed(&[b"b"])).expect("the first");
+        assert!(second.enter(&read(&[b"b"]), changed(&[b"a"])).is_none());
         drop(entered);
-        assert!(second.enter(&read(&[b"a"]), changed(&[b"b"])).is_some());
+        assert!(second.enter(&read(&[b"b"]), changed(&[b"a"])).is_some());
     }
 
     #[test]
     fn what_the_snapshot_sees_does_not_matter() {
         let order = Arc::new(SerialOrder::default());
         let (first, old) = (begin(&order, 10), begin(&order, 10));
-        first.enter(&read(&[]), changed(&[b"a"])).expect("the first").end(Lsn(20));
+        assert!(commit(&first, &[b"a"], &[b"b"], 20));
         let new = begin(&order, 20);
-        assert!(new.enter(&read(&[b"a"]), changed(&[b"b"])).is_some());
-        assert!(old.enter(&read(&[b"a"]), changed(&[b"c"])).is_none());
+        assert!(commit(&new, &[b"b"], &[b"a"], 30));
+        assert!(!commit(&old, &[b"b"], &[b"a"], 40));
     }
 
+    /// The reader sees who has committed first, and not the pivot, which has read before that.
     #[test]
-    fn who_only_reads_runs_where_its_snapshot_stands() {
+    fn who_only_reads_is_refused_where_it_sees_what_the_pivot_has_not() {
         let order = Arc::new(SerialOrder::default());
-        let (writer, reader) = (begin(&order, 10), begin(&order, 10));
-        writer.enter(&read(&[]), changed(&[b"a"])).expect("a writer").end(Lsn(20));
-        assert!(reader.enter(&read(&[b"a"]), changed(&[])).is_some());
-    }
-
-    /// The one that entered first is published last, and the snapshot sees the other one alone.
-    #[test]
-    fn who_only_reads_is_refused_where_it_sees_the_later_of_two_alone() {
-        for is_ended_before in [true, false] {
-            let order = Arc::new(SerialOrder::default());
-            let (first, second) = (begin(&order, 10), begin(&order, 10));
-            let first_entered = first.enter(&read(&[b"b"]), changed(&[b"a"])).expect("the first");
-            let second_entered = second.enter(&read(&[]), changed(&[b"b"])).expect("the second");
-            if is_ended_before {
-                second_entered.end(Lsn(20));
-                let reader = begin(&order, 20);
-                first_entered.end(Lsn(30));
-                assert!(reader.enter(&read(&[b"a"]), changed(&[])).is_none());
-                assert!(reader.enter(&read(&[b"b"]), changed(&[])).is_some());
-            } else {
-                let reader = begin(&order, 20);
-                assert!(reader.enter(&read(&[b"a"]), changed(&[])).is_none());
-                second_entered.end(Lsn(20));
-                assert!(reader.enter(&read(&[b"a"]), changed(&[])).is_none());
-                first_entered.end(Lsn(30));
-                assert!(reader.enter(&read(&[b"a"]), changed(&[])).is_none());
-            }
-        }
+        let (pivot, first) = (begin(&order, 10), begin(&order, 10));
+        assert!(commit(&first, &[], &[b"x"], 20));
+        let (reader, before) = (begin(&order, 20), begin(&order, 20));
+        assert!(commit(&pivot, &[b"x"], &[b"y"], 30));
+        assert!(!commit(&reader, &[b"x", b"y"], &[], 0));
+        assert!(commit(&before, &[b"z"], &[], 0));
     }
 
     #[test]
-    fn changes_are_kept_as_long_as_somebody_may_not_see_them() {
+    fn the_pivot_is_refused_where_the_reader_was_sooner() {
+        let order = Arc::new(SerialOrder::default());
+        let (pivot, first) = (begin(&order, 10), begin(&order, 10));
+        assert!(commit(&first, &[], &[b"x"], 20));
+        let reader = begin(&order, 20);
+        assert!(commit(&reader, &[b"x", b"y"], &[], 0));
+        drop(reader);
+        assert!(!commit(&pivot, &[b"x"], &[b"y"], 30));
+    }
+
+    #[test]
+    fn a_reader_from_before_the_first_commit_is_no_part_of_a_pivot() {
+        let order = Arc::new(SerialOrder::default());
+        let (pivot, first, reader) = (begin(&order, 10), begin(&order, 10), begin(&order, 10));
+        assert!(commit(&first, &[], &[b"x"], 20));
+        assert!(commit(&reader, &[b"x", b"y"], &[], 0));
+        // Reader, pivot, first.
+        assert!(commit(&pivot, &[b"x"], &[b"y"], 30));
+    }
+
+    /// All three are on their way to the log, and the one that enters last may come to stand first.
+    #[test]
+    fn the_writer_is_refused_where_the_pivot_is_not_decided() {
+        let order = Arc::new(SerialOrder::default());
+        let (pivot, reader, writer) = (begin(&order, 10), begin(&order, 10), begin(&order, 10));
+        let pivot = pivot.enter(&read(&[b"x"]), changed(&[b"y"])).expect("the pivot");
+        let reader = reader.enter(&read(&[b"y"]), changed(&[b"z"])).expect("the reader");
+        assert!(writer.enter(&read(&[]), changed(&[b"x"])).is_none());
+        // Once the pivot stands in the log whoever comes later stands behind it.
+        pivot.end(Lsn(20));
+        assert!(commit(&writer, &[], &[b"x"], 30));
+        drop(reader);
+    }
+
+    #[test]
+    fn the_reader_is_refused_where_the_writer_may_stand_before_the_pivot() {
+        let order = Arc::new(SerialOrder::default());
+        let (pivot, reader, writer) = (begin(&order, 10), begin(&order, 10), begin(&order, 10));
+        let pivot = pivot.enter(&read(&[b"x"]), changed(&[b"y"])).expect("the pivot");
+        assert!(commit(&writer, &[], &[b"x"], 20));
+        pivot.end(Lsn(30));
+        assert!(!commit(&reader, &[b"y"], &[b"z"], 40));
+    }
+
+    #[test]
+    fn what_was_read_and_changed_is_kept_as_long_as_somebody_was_beside_it() {
         let order = Arc::new(SerialOrder::default());
         let (first, second) = (begin(&order, 10), begin(&order, 10));
-        first.enter(&read(&[]), changed(&[b"a"])).expect("the first").end(Lsn(20));
+        assert!(commit(&first, &[], &[b"a"], 20));
+        assert!(commit(&begin(&order, 20), &[b"b"], &[], 0));
         drop(first);
-        assert_eq!(order.0.lock().commits.len(), 1);
+        let later = begin(&order, 20);
+        assert_eq!(order.0.lock().commits.len(), 2);
         drop(second);
         assert!(order.0.lock().commits.is_empty());
+        assert_eq!(order.0.lock().size, 0);
+        drop(later);
         assert_eq!(order.register().1, Lsn(20));
-    }
-
-    #[test]
-    fn commits_that_became_one_are_seen_up_to_the_last_of_them() {
-        let order = Arc::new(SerialOrder::default());
-        let keeper = begin(&order, 10);
-        let pending = begin(&order, 10);
-        let first = begin(&order, 10).enter(&read(&[]), changed(&[b"x"])).expect("the first");
-        first.end(Lsn(15));
-        let unseen =
-            pending.enter(&read(&[]), changed(&[b"a"])).expect("one that is published last");
-        let (reader, _) = order.register();
-        let last = begin(&order, 15).enter(&read(&[]), changed(&[b"b"])).expect("the last");
-        last.end(Lsn(20));
-        order.0.lock().merge_ended();
-        reader.sees_below(Lsn(20));
-        unseen.end(Lsn(30));
-        // It sees the last one, and not the one that entered before that.
-        assert!(reader.enter(&read(&[b"a"]), changed(&[])).is_none());
-        drop(keeper);
     }
 
     #[test]
@@ -430,11 +568,10 @@ mod tests {
         for number in 0..=COMMITS_MAX as u64 {
             let writer = begin(&order, 10 + number);
             let key = number.to_be_bytes();
-            let entered = writer.enter(&read(&[]), changed(&[&key])).expect("a writer");
-            entered.end(Lsn(11 + number));
+            assert!(commit(&writer, &[&key], &[&key], 11 + number));
         }
         assert!(order.0.lock().commits.len() <= 2);
-        assert!(old.enter(&read(&[b"never changed"]), changed(&[b"x"])).is_none());
+        assert!(!commit(&old, &[b"never changed"], &[b"never read"], 10_000));
 
         let reads = ReadSet::default();
         (0..=KEYS_MAX as u64).for_each(|key| reads.note_key(object(), &key.to_be_bytes()));
