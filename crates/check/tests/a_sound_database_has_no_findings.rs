@@ -120,8 +120,8 @@ fn every_kind_of_definition_is_known() {
     use onrush::{
         ColumnDefinition, ColumnDomain, CompositeType, DataType, Database, DomainDefinition,
         EnumLabels, EnumType, KeyStrategy, NewForeignKey, NewIndex, Options, ReferentialAction,
-        RowExpression, SequenceDefinition, SequenceOwner, TableDefinition, ViewColumnKind,
-        ViewDefinition, ViewRows, ViewSource,
+        RowExpression, SequenceDefinition, SequenceOwner, TableChange, TableDefinition,
+        ViewColumnKind, ViewDefinition, ViewRows, ViewSource,
     };
     use onrush_types::DOMAIN_VALUE;
     let disk = MemoryDisk::new();
@@ -136,6 +136,9 @@ fn every_kind_of_definition_is_known() {
     let authors = TableDefinition::builder("authors").column(always).column(computed);
     let authors = database.create_table(authors.primary_key(["id"]).build().unwrap()).unwrap();
     database.create_index("authors", &NewIndex::new("once", ["computed"]).unique()).unwrap();
+    let appended = TableDefinition::builder("appended").column(number("id").not_null());
+    database.create_table(appended.primary_key(["id"]).build().unwrap()).unwrap();
+    database.alter_table("appended", &[TableChange::SetAppendsOnly(true)]).unwrap();
     let books = TableDefinition::builder("books").column(number("id").not_null());
     let books = books.column(number("author")).primary_key(["id"]).key_name("books_by_id");
     let books = books.build().unwrap();

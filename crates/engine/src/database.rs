@@ -233,6 +233,12 @@ impl Database {
         &self.shared.disk
     }
 
+    /// The number that was drawn when the database was made; its backups and what is restored of them have it, too.
+    #[must_use]
+    pub fn id(&self) -> u128 {
+        self.engine().database_id
+    }
+
     /// The folder of the database.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -203,6 +203,12 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// A change of a row of a table whose rows are inserted only. Your input.
+    #[error("rows of table {name} are inserted only; they are neither changed nor deleted")]
+    AppendsOnly {
+        /// Its name.
+        name: String,
+    },
     /// No such table. Your input.
     #[error("there is no table {name}; create it first, or check the spelling")]
     UnknownTable {
@@ -326,10 +332,10 @@ pub enum Error {
         /// The key's columns and values.
         key: KeyInWords,
     },
-    /// Another serializable transaction has changed what this one has read. Try again.
+    /// Other serializable transactions have changed what this one has read, or have read what it changes. Try again.
     #[error(
-        "another serializable transaction has changed what this one has read, so they cannot have run one after the \
-         other; retry yours"
+        "other serializable transactions have changed what this one has read, or have read what it changes, so that \
+         they may not have run one after the other; retry yours"
     )]
     NotSerializable,
     /// Old versions of rows took more memory than they may, and what the snapshot may have seen is not kept any

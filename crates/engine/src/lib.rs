@@ -116,7 +116,7 @@ pub use recovery::{OpenPhase, OpenProgress, OpenState, RecoveryReport};
 pub use session::{
     AdvisoryLocks, AdvisoryScope, Changes, CommitToken, GeneratedValues, Identities, KeyRange,
     NewForeignKey, NewIndex, NewIndexed, RowChange, RowLockOutcome, Savepoint, Scan, ScanOptions,
-    ScannedPart, Session, Snapshot, Transaction,
+    ScannedPart, Session, Snapshot, Transaction, WrittenRow, WrittenRows,
 };
 pub use statistics::{MemoryPart, Rates, SplitRates, Statistics, WaitRate};
 pub use status::RowLock;

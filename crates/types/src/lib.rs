@@ -48,7 +48,7 @@ pub use convert::has_more_characters;
 pub use data_type::DataType;
 pub use enumeration::{EnumLabels, EnumType, LABELS_MAX, LabelFault, NewLabel};
 pub use error::{ColumnName, TypeError};
-pub use generate::{KeyGenerator, KeyStrategy, SessionRange, Unused};
+pub use generate::{KeyGenerator, KeyStrategy, NODE_MAX, SessionRange, Unused};
 pub use interval::Interval;
 pub use key::{KEY_BYTES_MAX, prefix_end};
 pub use mac_address::MacAddress;

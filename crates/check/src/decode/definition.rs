@@ -100,7 +100,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
         return Err("the definition does not start as one");
     }
     let format = input.u8().ok_or(SHORT)?;
-    if !(1..=17).contains(&format) {
+    if !(1..=18).contains(&format) {
         return Err("the definition is of a format that is not known");
     }
     let version = input.u16().ok_or(SHORT)?;
@@ -129,7 +129,7 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
     if key.is_empty() {
         return Err("the table has no key");
     }
-    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=17, 0)) {
+    if format > 1 && !matches!((format, input.u8().ok_or(SHORT)?), (_, 1) | (3..=18, 0)) {
         return Err("how the rows are logged is not known");
     }
     let was_altered = match format {
@@ -197,6 +197,9 @@ pub(crate) fn read_definition(bytes: &[u8]) -> Read<Definition> {
                 return Err("a check that is not validated does not exist");
             }
         }
+    }
+    if format >= 18 && !read_flag(&mut input)? {
+        return Err("a table whose rows may be changed is of a format for others");
     }
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if ordered > key.len() || key.iter().skip(ordered).any(|position| columns[*position].nullable) {

@@ -87,6 +87,15 @@ impl Table {
         if self.entry.takes_rows { Ok(()) } else { Err(self.takes_no_rows()) }
     }
 
+    /// Whether rows of it can be changed and deleted.
+    pub(crate) fn check_changeable(&self) -> Result<()> {
+        self.check_writable()?;
+        if self.definition().appends_only() {
+            return Err(Error::AppendsOnly { name: self.name().to_owned() });
+        }
+        Ok(())
+    }
+
     #[cold]
     fn takes_no_rows(&self) -> Error {
         let name = self.name().to_owned();

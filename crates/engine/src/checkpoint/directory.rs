@@ -337,8 +337,15 @@ impl Root {
         Ok(Root { next_object, tables, large, address, slots })
     }
 
-    /// Gives every slot its owner: the directory, and the leaves of each table.
-    pub(crate) fn adopt(self, space: &Arc<Space>) -> (Directory, Vec<AdoptedTable>, LargeTable) {
+    /// Gives every slot its owner: the directory, and the leaves of each table. `end`: no image holds a change at or
+    /// above it.
+    pub(crate) fn adopt(
+        self,
+        space: &Arc<Space>,
+        end: Lsn,
+    ) -> (Directory, Vec<AdoptedTable>, LargeTable) {
+        // Intents of large transactions count as written when these commit, which may be later.
+        let below = if self.large.has_begun() { Lsn::MAX } else { end };
         let mut directory = Directory {
             tables: BTreeMap::new(),
             next_object: self.next_object,
@@ -358,7 +365,7 @@ impl Root {
                         RootRows::Image(slot, checksum) => {
                             // Siblings of a split share an image, not always side by side: one
                             // between them may have its own already.
-                            let standing = || Image::standing(space.adopt(slot), checksum);
+                            let standing = || Image::standing(space.adopt(slot), checksum, below);
                             let image = images_of_table.entry(slot).or_insert_with(standing);
                             StoredRows::Image(Arc::clone(image))
                         }

@@ -167,7 +167,7 @@ pub(crate) fn open(
     let checkpoint = root.as_ref().map(|_| superblock.checkpoint);
     let mut report = RecoveryReport { checkpoint, ..RecoveryReport::default() };
     let directory = match root {
-        Some(root) => load_tables(&engine, root, superblock.start.lsn, &mut report)?,
+        Some(root) => load_tables(&engine, root, &superblock, &mut report)?,
         None => Directory::default(),
     };
     let redo_started = Instant::now();
@@ -336,10 +336,11 @@ fn writers(engine: &Engine) -> usize {
 fn load_tables(
     engine: &Arc<Engine>,
     root: Root,
-    start: Lsn,
+    superblock: &Superblock,
     report: &mut RecoveryReport,
 ) -> Result<Directory> {
-    let (directory, tables, mut large) = root.adopt(&engine.space);
+    let (start, end) = (superblock.start.lsn, superblock.end);
+    let (directory, tables, mut large) = root.adopt(&engine.space, end);
     // Pieces of others are redone before their outcome, which the log has, too.
     large.committed.retain(|(_, lsn, _)| *lsn < start);
     engine.resolver.large.restore(large);

@@ -3,7 +3,7 @@
 //! Only leaves that may have changed are read ([`tree/changes.rs`](crate::tree)), so it takes little more than a
 //! look at each leaf where little has changed.
 
-use super::snapshot::{Snapshot, too_old};
+use super::snapshot::{Snapshot, read_refused};
 use crate::Row;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
@@ -135,13 +135,7 @@ impl Changes {
                 self.exhausted = !more;
                 Ok(())
             }
-            Err(crate::tree::Refusal::Gone) => {
-                Err(Error::TableChanged { name: self.table.name().to_owned() })
-            }
-            Err(crate::tree::Refusal::TooOld) => {
-                Err(too_old(&self.later.worker.engine, &self.table))
-            }
-            Err(other) => Err(Error::Internal(format!("a scan was refused: {other:?}"))),
+            Err(refusal) => Err(read_refused(&self.later.worker.engine, &self.table, refusal)),
         }
     }
 }

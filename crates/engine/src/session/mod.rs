@@ -23,6 +23,7 @@
 //!   the rows suit that.
 //!   `table_locks.rs`: what it keeps from others. `commit_definitions.rs`: how those and its rows become one record.
 //! * `replace.rs`: one table in the place of another. `changes.rs`: what has changed between two snapshots.
+//!   `written.rs`: rows that were written since an LSN.
 //! * `counters.rs`: the numbers behind generated keys, moved by hand.
 //! * `read.rs`, `scan.rs`, `snapshot.rs`: reading. `read_ahead.rs`: leaves that are read before
 //!   a scan comes to them. `rest.rs`: what answers rest on. `token.rs`: waiting for durability later.
@@ -73,6 +74,7 @@ mod token;
 mod transaction;
 mod worker;
 mod write_set;
+mod written;
 
 pub use advisory_locks::{AdvisoryLocks, AdvisoryScope};
 pub use changes::{Changes, RowChange};
@@ -90,3 +92,4 @@ pub use session::Session;
 pub use snapshot::Snapshot;
 pub use token::CommitToken;
 pub use transaction::Transaction;
+pub use written::{WrittenRow, WrittenRows};

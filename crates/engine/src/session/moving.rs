@@ -66,6 +66,7 @@ impl Session {
         from: &mut Vec<u8>,
         rows_max: u64,
     ) -> Result<u64> {
+        front.check_changeable()?;
         self.call(Phase::Commit, |session| {
             let snapshot = Snapshot::new(session.hold_now()?);
             let options = ScanOptions { limit: Some(rows_max), ..ScanOptions::default() };

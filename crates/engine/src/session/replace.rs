@@ -31,6 +31,7 @@ impl Transaction<'_> {
         if !Arc::ptr_eq(&entry, &table.entry) || substitute.name() != table.name() {
             return Err(Error::TableChanged { name: table.name().to_owned() });
         }
+        table.check_changeable()?;
         self.carry_numbers(&entry, &substitute.entry)?;
         let foreign_keys = self.take_foreign_keys(&entry)?;
         match self.own_definitions().substitute(&entry, &substitute.entry) {

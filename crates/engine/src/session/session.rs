@@ -239,6 +239,7 @@ impl Session {
     /// As [`insert`](Self::insert), without duplicates.
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Commit, |session| {
+            table.check_changeable()?;
             let put = |transaction: &mut Transaction<'_>| transaction.put_row(table, values);
             if table.entry.is_linked() {
                 return session.change_rows(false, put);
@@ -276,6 +277,7 @@ impl Session {
         key: &[Value<'_>],
         assignments: &[(&str, Value<'_>)],
     ) -> Result<bool> {
+        table.check_changeable()?;
         let assignments = table.resolve(assignments)?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
@@ -325,7 +327,7 @@ impl Session {
     }
 
     fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        table.check_writable()?;
+        table.check_changeable()?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         let delete = |transaction: &mut Transaction<'_>| transaction.delete_row(table, key);

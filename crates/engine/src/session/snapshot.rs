@@ -136,9 +136,7 @@ impl HeldLsn {
             worker.inside(|engine, seat| tree.get(engine, seat, object, key, view, &mut value))?;
         match outcome {
             Ok(look) => Ok((look, value)),
-            Err(Refusal::Gone) => Err(Error::TableChanged { name: table.name().to_owned() }),
-            Err(Refusal::TooOld) => Err(too_old(&worker.engine, table)),
-            Err(other) => Err(Error::Internal(format!("a read was refused: {other:?}"))),
+            Err(refusal) => Err(read_refused(&worker.engine, table, refusal)),
         }
     }
 }
@@ -159,6 +157,16 @@ pub(super) fn wanted_columns(table: &Table, columns: impl Iterator<Item = usize>
 pub(super) fn too_old(engine: &Engine, table: &Table) -> Error {
     let limit_bytes = engine.options.old_versions_bytes;
     Error::SnapshotTooOld { table: table.name().to_owned(), limit_bytes }
+}
+
+/// Why a table could not be read.
+#[cold]
+pub(super) fn read_refused(engine: &Engine, table: &Table, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Gone => Error::TableChanged { name: table.name().to_owned() },
+        Refusal::TooOld => too_old(engine, table),
+        other => Error::Internal(format!("a read was refused: {other:?}")),
+    }
 }
 
 impl Drop for HeldLsn {

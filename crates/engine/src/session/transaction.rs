@@ -181,6 +181,7 @@ impl<'s> Transaction<'s> {
     }
 
     pub(super) fn put_row(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
+        table.check_changeable()?;
         self.session.encode(table, values)?;
         let key = self.session.encoded.key.clone();
         let mut before = None;
@@ -232,7 +233,7 @@ impl<'s> Transaction<'s> {
         key: &[u8],
         assignments: &[(usize, Value<'_>)],
     ) -> Result<bool> {
-        table.check_writable()?;
+        table.check_changeable()?;
         let (look, value) = self.look(table, key)?;
         if !look.is_there {
             return self.session.nothing_there(look);
@@ -272,7 +273,7 @@ impl<'s> Transaction<'s> {
     }
 
     pub(super) fn delete_row(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
-        table.check_writable()?;
+        table.check_changeable()?;
         let mut bytes = Vec::new();
         table.entry.schema.encode_key(key, &mut bytes)?;
         let (look, value) = self.look(table, &bytes)?;
@@ -294,6 +295,7 @@ impl<'s> Transaction<'s> {
     /// A key that does not fit the table; a table that has indexes.
     pub fn remove_latest(&mut self, table: &Table, key: &[Value<'_>]) -> Result<()> {
         self.call(Phase::Statement, |transaction| {
+            table.check_changeable()?;
             if table.entry.is_linked() {
                 return Err(Error::Internal(format!("table {} has indexes", table.name())));
             }

@@ -56,6 +56,9 @@ pub(crate) struct CommittedLarge {
     pub(crate) is_swept: bool,
 }
 
+/// The number of the first large transaction.
+const FIRST_NUMBER: u64 = 1;
+
 /// What the root of a directory holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LargeTable {
@@ -65,10 +68,17 @@ pub(crate) struct LargeTable {
     pub(crate) private: Vec<ObjectId>,
 }
 
+impl LargeTable {
+    /// Whether there was ever a large transaction.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.next > FIRST_NUMBER
+    }
+}
+
 impl<O> Default for LargeTransactions<O> {
     fn default() -> LargeTransactions<O> {
         LargeTransactions {
-            next: AtomicU64::new(1),
+            next: AtomicU64::new(FIRST_NUMBER),
             known: RwLock::default(),
             is_recovered: AtomicBool::new(false),
             open_bytes: AtomicU64::new(0),

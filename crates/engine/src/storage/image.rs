@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use onrush_log::Lsn;
+use onrush_log::{AtomicLsn, Lsn};
 use parking_lot::{Condvar, Mutex};
 
 use super::leaf::LeafState;
@@ -36,8 +36,8 @@ pub(crate) struct Image {
     checksum: AtomicU32,
     /// Assigned, then written or failed; changed once, by the writer.
     state: AtomicU8,
-    /// All its rows were written below.
-    below: Lsn,
+    /// All its rows were written below. Only falls: from *unknown*, which is the highest, to what its page says.
+    below: AtomicLsn,
 }
 
 /// Wakes those who wait for images to be written.
@@ -59,20 +59,35 @@ impl Image {
     /// An image whose slot is chosen and whose bytes are not written yet, of rows written below `below`.
     pub(crate) fn assigned(slot: Slot, below: Lsn) -> Arc<Image> {
         let (checksum, state) = (AtomicU32::new(0), AtomicU8::new(ASSIGNED));
-        Arc::new(Image { slot, checksum, state, below })
+        Arc::new(Image { slot, checksum, state, below: AtomicLsn::new(below) })
     }
 
-    /// An image that the directory names, at open.
-    pub(crate) fn standing(slot: Slot, checksum: u32) -> Arc<Image> {
+    /// An image that the directory names, at open, of rows written below `below`: the highest LSN if it may have
+    /// intents, which count as written when their transaction commits.
+    pub(crate) fn standing(slot: Slot, checksum: u32, below: Lsn) -> Arc<Image> {
         let (checksum, state) = (AtomicU32::new(checksum), AtomicU8::new(WRITTEN));
-        // No snapshot is older, and the statuses of its intents were set before.
-        Arc::new(Image { slot, checksum, state, below: Lsn::ZERO })
+        Arc::new(Image { slot, checksum, state, below: AtomicLsn::new(below) })
     }
 
     /// What every snapshot from here on sees of its leaf is the same, as long as it stands for the leaf and
     /// nothing was removed.
     pub(crate) fn below(&self) -> Lsn {
-        self.below
+        self.below.load(Ordering::Relaxed)
+    }
+
+    /// The page of the image was read, and says what was not known: below which LSN its rows were written.
+    pub(super) fn learn_below(&self, page: &[u8]) {
+        if self.below() != Lsn::MAX {
+            return;
+        }
+        let mut below = Lsn::ZERO;
+        let read = visit_entries(page, |_, entry| {
+            let written_below = entry.stamp.decided_at().map_or(Lsn::MAX, |lsn| lsn + 1);
+            below = below.max(written_below);
+        });
+        if read.is_ok() {
+            self.below.store(below, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn slot(&self) -> SlotId {

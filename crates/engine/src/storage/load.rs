@@ -146,6 +146,7 @@ impl Storage {
                 self.frames.give_back(rows.into_frame());
                 return Err(self.damage(image.slot(), bad));
             }
+            image.learn_below(page);
             state.rows = Some(rows);
             leaf.touch();
             return Ok(());

@@ -1,4 +1,5 @@
-//! Which leaves may have changed between two snapshots, and what each snapshot sees in them.
+//! Which leaves may have changed between two snapshots, and what each snapshot sees in them; and which rows were
+//! written since an LSN.
 //!
 //! A row that was changed or removed since one of them is in the store of old versions, as long as that
 //! snapshot is open; one that is new has a stamp that the earlier one does not see. An image on disk was made
@@ -68,26 +69,68 @@ impl Tree {
         Ok(true)
     }
 
+    /// Fills `batch` with the rows of the next leaf of `bounds` that `view` sees and that were written at `since` or
+    /// later, and narrows `bounds` to what is left. Returns false when nothing is left. The batch may be empty before
+    /// that. An older version that the view sees counts as written when it was.
+    pub(crate) fn scan_written(
+        &self,
+        trees: &Trees,
+        seat: &Seat<'_>,
+        (object, view, since): (ObjectId, View, Lsn),
+        bounds: &mut Bounds,
+        batch: &mut Batch,
+    ) -> Result<bool, Refusal> {
+        batch.clear();
+        for _ in 0..LEAVES_INSIDE {
+            let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
+            let (low, high) =
+                (bounds.low.as_slice().max(leaf.low.bytes()), leaf.high.as_ref().map(Fence::bytes));
+            let has_older = |lsn: Lsn| !self.versions.range(low, high, lsn).is_empty();
+            let has_written = has_written_since(&leaf, since) || view.lsn().is_some_and(has_older);
+            // After the look, not before: what is not there may have gone.
+            if view.lsn().is_some_and(|lsn| self.versions.lacks(lsn)) {
+                return Err(Refusal::TooOld);
+            }
+            if has_written {
+                let stock = hold_stock(&leaf);
+                let part = stock_part(seat, &leaf, stock.as_deref(), bounds, Direction::Forward)?;
+                let reach = self.collect(trees, (id, &*leaf, part), view, bounds, batch)?;
+                batch.keep_since(since);
+                let Some(high) = reach.high else { return Ok(false) };
+                bounds.low = high;
+                break;
+            }
+            match &leaf.high {
+                Some(high) => bounds.low = high.bytes().to_vec(),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether both snapshots see the same rows in the leaf, from `low` on.
     fn is_unchanged(&self, leaf: &LeafState, low: &[u8], (earlier, later): (Lsn, Lsn)) -> bool {
         let low = low.max(leaf.low.bytes());
-        let is_new = |stamp: Option<Lsn>| stamp.is_none_or(|lsn| lsn >= earlier);
-        // The image of a clean leaf has all of its rows.
-        let is_imaged =
-            !leaf.is_dirty() && leaf.image.as_ref().is_some_and(|it| it.below() <= earlier);
-        // What the stock has was written below its newest row, whatever leaves it came from.
-        let is_stock_old = leaf.range.as_ref().is_none_or(|range| range.stock().newest() < earlier);
-        let has_new = match (&leaf.rows, &leaf.image) {
-            _ if !is_stock_old => true,
-            _ if is_imaged => false,
-            (Some(rows), _) => {
-                (0..rows.len()).any(|index| is_new(rows.entry(index).stamp.decided_at()))
-            }
-            (None, image) => image.is_some(),
-        };
         let high = leaf.high.as_ref().map(Fence::bytes);
         // A row that came between them and was removed behind the later one is an old version to that one alone.
         let is_as_it_was = |snapshot| self.versions.range(low, high, snapshot).is_empty();
-        !has_new && is_as_it_was(earlier) && is_as_it_was(later)
+        !has_written_since(leaf, earlier) && is_as_it_was(earlier) && is_as_it_was(later)
+    }
+}
+
+/// Whether a row of the leaf, or of the stock behind it, may have been written at `since` or later.
+fn has_written_since(leaf: &LeafState, since: Lsn) -> bool {
+    let is_new = |stamp: Option<Lsn>| stamp.is_none_or(|lsn| lsn >= since);
+    // The image of a clean leaf has all of its rows.
+    let is_imaged = !leaf.is_dirty() && leaf.image.as_ref().is_some_and(|it| it.below() <= since);
+    // What the stock has was written below its newest row, whatever leaves it came from.
+    let is_stock_old = leaf.range.as_ref().is_none_or(|range| range.stock().newest() < since);
+    match (&leaf.rows, &leaf.image) {
+        _ if !is_stock_old => true,
+        _ if is_imaged => false,
+        (Some(rows), _) => {
+            (0..rows.len()).any(|index| is_new(rows.entry(index).stamp.decided_at()))
+        }
+        (None, image) => image.is_some(),
     }
 }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use onrush_log::Lsn;
 use parking_lot::RwLockReadGuard;
 
 use super::Trees;
@@ -43,8 +44,11 @@ pub(crate) struct Batch {
     rows: Vec<RowSpan>,
 }
 
+/// Where a row lies in the bytes of a batch.
 #[derive(Clone, Copy, Debug)]
 struct RowSpan {
+    /// The record that wrote the row; none of a row that an open transaction has written.
+    lsn: Option<Lsn>,
     key_at: usize,
     value_at: usize,
     end: usize,
@@ -66,12 +70,22 @@ impl Batch {
         self.rows.clear();
     }
 
-    fn push(&mut self, key: &[u8], value: &[u8]) {
+    /// The LSN of the record that wrote a row; none of a row that an open transaction has written.
+    pub(crate) fn lsn(&self, index: usize) -> Option<Lsn> {
+        self.rows[index].lsn
+    }
+
+    /// Leaves the rows out that were written below `since`.
+    pub(super) fn keep_since(&mut self, since: Lsn) {
+        self.rows.retain(|row| row.lsn.is_some_and(|lsn| lsn >= since));
+    }
+
+    fn push(&mut self, lsn: Option<Lsn>, key: &[u8], value: &[u8]) {
         let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.rows.push(RowSpan { key_at, value_at, end: self.bytes.len() });
+        self.rows.push(RowSpan { lsn, key_at, value_at, end: self.bytes.len() });
     }
 
     /// Takes all committed rows that `view` sees, in key order: one copy of the whole leaf instead of
@@ -80,8 +94,9 @@ impl Batch {
         self.bytes.extend_from_slice(rows.entry_bytes());
         self.rows.reserve(rows.len());
         rows.visit_in_order(|stamp, key_at, value_at, end| {
-            if stamp.lsn().is_some_and(|lsn| view.sees(lsn)) {
-                self.rows.push(RowSpan { key_at, value_at, end });
+            let lsn = stamp.lsn();
+            if lsn.is_some_and(|lsn| view.sees(lsn)) {
+                self.rows.push(RowSpan { lsn, key_at, value_at, end });
             }
         });
     }
@@ -339,7 +354,7 @@ impl<'p> StockRows<'p> {
 
     fn seen(&self, found: &StockKey<'p>) -> Result<InLeaf<'p>, Blocked> {
         Ok(match seen_in_stock(self.trees, self.object, found, self.view)? {
-            Some((_, Some(value))) => InLeaf::Row(value),
+            Some((lsn, Some(value))) => InLeaf::Row(lsn, value),
             Some((_, None)) => InLeaf::Removed,
             None => InLeaf::NotVisible,
         })
@@ -350,8 +365,8 @@ impl<'p> StockRows<'p> {
 enum InLeaf<'a> {
     /// Nothing that is decided.
     Nothing,
-    /// The snapshot sees this value.
-    Row(Cow<'a, [u8]>),
+    /// The snapshot sees this value, written by the record with this LSN.
+    Row(Option<Lsn>, Cow<'a, [u8]>),
     /// The snapshot sees that the key is removed.
     Removed,
     /// Too new: an older version may be kept.
@@ -370,11 +385,13 @@ fn visible<'a>(
     for index in indexes {
         let entry = rows.entry(usize::from(*index));
         match entry.stamp.lsn() {
-            Some(lsn) if view.sees(lsn) => answer = InLeaf::Row(Cow::Borrowed(entry.value)),
+            Some(lsn) if view.sees(lsn) => {
+                answer = InLeaf::Row(Some(lsn), Cow::Borrowed(entry.value));
+            }
             Some(_) => answer = InLeaf::NotVisible,
             None if entry.stamp.as_intent().is_none() => answer = InLeaf::NotVisible,
             None => match resolved_intent(trees, object, entry, view)? {
-                Some((_, Some(value))) => return Ok(InLeaf::Row(value)),
+                Some((lsn, Some(value))) => return Ok(InLeaf::Row(lsn, value)),
                 Some((_, None)) => return Ok(InLeaf::Removed),
                 None => {}
             },
@@ -392,13 +409,13 @@ struct Merged<'b, I: Iterator<Item = (Box<[u8]>, Seen)>> {
 impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
     fn push(&mut self, key: &[u8], row: InLeaf<'_>) {
         while let Some((older_key, seen)) = self.older.next_if(|(older, _)| **older < *key) {
-            self.batch.push(&older_key, &seen.value);
+            self.batch.push(Some(seen.lsn), &older_key, &seen.value);
         }
         let older = self.older.next_if(|(older, _)| **older == *key);
         match (row, older) {
-            (InLeaf::Row(value), _) => self.batch.push(key, &value),
+            (InLeaf::Row(lsn, value), _) => self.batch.push(lsn, key, &value),
             (InLeaf::NotVisible | InLeaf::Nothing, Some((_, seen))) => {
-                self.batch.push(key, &seen.value)
+                self.batch.push(Some(seen.lsn), key, &seen.value)
             }
             (InLeaf::Removed | InLeaf::NotVisible | InLeaf::Nothing, _) => {}
         }
@@ -406,7 +423,7 @@ impl<I: Iterator<Item = (Box<[u8]>, Seen)>> Merged<'_, I> {
 
     fn finish(self) {
         for (key, seen) in self.older {
-            self.batch.push(&key, &seen.value);
+            self.batch.push(Some(seen.lsn), &key, &seen.value);
         }
     }
 }

@@ -9,7 +9,8 @@
 //!          that are computed of others; 10 with expressions and predicates of indexes; 11 with a name of the key or
 //!          labels; 12 with a view that keeps rows; 13 with a table of long values; 14 with an index that is
 //!          being built; 15 with domains; 16 with a composite type; 17 with an index that is
-//!          deferrable, columns that the primary key includes, or a check that older rows need not meet
+//!          deferrable, columns that the primary key includes, or a check that older rows need not meet; 18 with rows
+//!          that stay as they were inserted
 //! u16      schema version
 //! name     table
 //! u16      number of columns, then for each:
@@ -29,9 +30,9 @@
 //!          type
 //!   u8     1 nullable, 0 not
 //!   u8     default: 0 none, 1 constant, 2 now, 3 key strategy, 4 constant NULL,
-//!          5 expression; 6, in formats 5 to 17 only, expression with its form; 7 key strategy whose keys
+//!          5 expression; 6, in formats 5 to 18 only, expression with its form; 7 key strategy whose keys
 //!          SQL statements must leave to be made; 8 expression whose values they must leave so; 9, in
-//!          formats 9 to 17 only, computed of other columns
+//!          formats 9 to 18 only, computed of other columns
 //!          constant: u16 length and the column's bytes as in a row (char: its full width)
 //!          expression: name; with its form: u16 length and that many bytes, see
 //!          [`expression`](crate::expression)
@@ -40,10 +41,10 @@
 //!            5 session-offset, 6 node-offset, 7 bit-reversed, 8 hash-prefix);
 //!            identity: i64 start, u8 strict; node-offset: u32 node
 //! u16      number of key columns, then for each a u16: its position among the columns
-//! u8       formats 2 to 17: 1, the rows are not logged; formats 3 to 17 only: 0, they are
-//! u8       formats 4 to 17 only: 1, the history follows; 0, the table was never altered
+//! u8       formats 2 to 18: 1, the rows are not logged; formats 3 to 18 only: 0, they are
+//! u8       formats 4 to 18 only: 1, the history follows; 0, the table was never altered
 //!
-//! format 3, and formats 4 to 17 where they say so, a table that was altered:
+//! format 3, and formats 4 to 18 where they say so, a table that was altered:
 //! u16      its first version
 //! for each column:
 //!   u16    its number: its place among all columns that there ever were
@@ -56,33 +57,33 @@
 //!   u16    the first version whose rows do not
 //!   column as above
 //!
-//! formats 4 to 17 only:
+//! formats 4 to 18 only:
 //! u16      number of checks, then for each:
 //!   name
 //!   u16    number of columns that it looks at, then for each a u16: its number
 //!   name   the expression
-//!   u16    formats 5 to 17 only: length of its form, and that many bytes; 0 where there is none
+//!   u16    formats 5 to 18 only: length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 6 to 17 only:
+//! formats 6 to 18 only:
 //! u16      number of indexes, then for each:
 //!   name
 //!   u32    number of the table of its entries
 //!   u8     0 not unique, 1 unique but for NULL, 2 unique
 //!   u8     1 made for a constraint, 0 not
 //!   u16    number of indexed columns, then for each: u16 its number, u8 order: 1 descending, 2 NULL first, 3 both; in
-//!          formats 10 to 17 plus 4: the number is that of an expression of the index
+//!          formats 10 to 18 plus 4: the number is that of an expression of the index
 //!   u16    number of included columns, then for each a u16: its number
-//!   formats 10 to 17 only:
+//!   formats 10 to 18 only:
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
-//!   u8     formats 14 to 17 only: 1 it is being built, 0 it is whole
-//!   u8     format 17 only: 0 it is not deferrable; 1 it is, plus 2 where it is initially deferred, plus 4 where NULL
+//!   u8     formats 14 to 18 only: 1 it is being built, 0 it is whole
+//!   u8     formats 17 and 18 only: 0 it is not deferrable; 1 it is, plus 2 where it is initially deferred, plus 4 where NULL
 //!          equals NULL
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
 //!
-//! formats 7 to 17 only:
+//! formats 7 to 18 only:
 //! u16      number of foreign keys, then for each:
 //!   name
 //!   u32    number of the referenced table
@@ -100,10 +101,10 @@
 //!   u32    how often it was altered
 //!   u8     1 a column owns it, 0 none does; then only: u32 number of the table, u16 number of the column
 //!
-//! formats 9 to 17 only:
+//! formats 9 to 18 only:
 //! u8       1 a view follows, 0 none does
 //!
-//! format 8, and formats 9 to 17 where they say so, a view:
+//! format 8, and formats 9 to 18 where they say so, a view:
 //! u32      length of its query, and that many bytes of UTF-8
 //! u16      number of tables that it reads, then for each:
 //!   u32    its number
@@ -113,17 +114,17 @@
 //!   u16    its number
 //!   u8     1 oid, 2 name, 3 "char", 4 interval, 5 array of the type, 6 vector of it
 //!
-//! formats 11 to 17 only:
+//! formats 11 to 18 only:
 //! name     the primary key, or empty
 //! u8       1 the table is a type of labels, 0 it is not; then only: its labels
 //!
-//! format 12, and formats 13 to 17 of a view:
+//! format 12, and formats 13 to 18 of a view:
 //! u8       the rows that the view keeps: 1 those of its query, 2 they are missing
 //!
-//! formats 13 to 17 only:
-//! u32      number of the table of long values; in formats 14 to 17 0 where there is none
+//! formats 13 to 18 only:
+//! u32      number of the table of long values; in formats 14 to 18 0 where there is none
 //!
-//! formats 15 to 17 only:
+//! formats 15 to 18 only:
 //! u8       1 the table is a domain, 0 it is not; then only: u16 number of its checks that older values need not meet,
 //!          then for each its name
 //! u16      number of columns that are of a domain, then for each:
@@ -139,12 +140,15 @@
 //!   name   the expression
 //!   u16    length of its form, and that many bytes; 0 where there is none
 //!
-//! formats 16 and 17 only:
+//! formats 16 to 18 only:
 //! u8       1 the table is a composite type, 0 it is not
 //!
-//! format 17 only:
+//! formats 17 and 18 only:
 //! u16      number of columns that the constraint of the primary key includes, then for each a u16: its number
 //! u16      number of checks that older rows need not meet, then for each a u16: its position among the checks
+//!
+//! format 18 only:
+//! u8       1 rows are inserted only, 0 they may be changed and deleted
 //!
 //! labels: u16 how many, then for each: u32 its code, u16 length and that many bytes of UTF-8
 //! ```
@@ -189,6 +193,7 @@ const FORMAT_WITH_BUILDING: u8 = 14;
 const FORMAT_WITH_DOMAINS: u8 = 15;
 const FORMAT_WITH_COMPOSITE: u8 = 16;
 const FORMAT_WITH_DEFERRABLE: u8 = 17;
+const FORMAT_WITH_APPENDS: u8 = 18;
 const UNLOGGED: u8 = 1;
 const LOGGED: u8 = 0;
 
@@ -198,6 +203,7 @@ impl TableDefinition {
         let mut out = Vec::with_capacity(64 + 32 * self.columns().len());
         out.extend_from_slice(MAGIC);
         let format = match (self.history(), self.is_logged()) {
+            _ if self.appends_only() => FORMAT_WITH_APPENDS,
             _ if self.indexes().iter().any(|index| index.deferrable.is_some()) => {
                 FORMAT_WITH_DEFERRABLE
             }
@@ -283,6 +289,9 @@ impl TableDefinition {
                 push_u16(usize::from(*number), &mut out);
             }
             checks::push_not_validated(self.checks(), &mut out);
+        }
+        if format >= FORMAT_WITH_APPENDS {
+            out.push(u8::from(self.appends_only()));
         }
         out
     }
@@ -408,7 +417,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         return Err("it does not start with ORTD");
     }
     let format = input.u8()?;
-    if !(FORMAT..=FORMAT_WITH_DEFERRABLE).contains(&format) {
+    if !(FORMAT..=FORMAT_WITH_APPENDS).contains(&format) {
         return Err("the format is not known; a newer Onrush wrote it");
     }
     let version = input.u16()?;
@@ -493,6 +502,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         }
         checks::read_not_validated(&mut checks, input)?;
     }
+    let appends_only = format >= FORMAT_WITH_APPENDS && input.flag()?;
     let ordered = entries_of.as_ref().map_or(0, |of| of.orders.len());
     if primary_key.iter().skip(ordered).any(|key| columns[*key].nullable) {
         return Err("a key column is nullable");
@@ -508,6 +518,7 @@ fn read(input: &mut Input<'_>) -> Result<TableDefinition, &'static str> {
         key_name,
         key_included,
         logged,
+        appends_only,
         checks,
         indexes,
         entries_of,

@@ -39,6 +39,8 @@ pub struct TableDefinition {
     /// Numbers of columns that the constraint of the key names besides.
     pub(super) key_included: Vec<u16>,
     pub(super) logged: bool,
+    /// Whether rows stay as they were inserted.
+    pub(super) appends_only: bool,
     pub(super) checks: Vec<CheckConstraint>,
     pub(super) indexes: Vec<IndexDefinition>,
     pub(super) entries_of: Option<EntriesOf>,
@@ -172,6 +174,11 @@ impl TableDefinition {
     /// Whether the log takes the rows. Else the table is empty whenever its database is opened.
     pub fn is_logged(&self) -> bool {
         self.logged
+    }
+
+    /// Whether rows are inserted only: none is changed or deleted.
+    pub fn appends_only(&self) -> bool {
+        self.appends_only
     }
 
     /// The position of a column.
@@ -429,6 +436,7 @@ impl TableBuilder {
             key_name,
             key_included,
             logged,
+            appends_only: false,
             checks,
             indexes: Vec::new(),
             entries_of,

@@ -125,6 +125,8 @@ pub enum TableChange {
     /// Columns are of other domains, or of none. The rows that there are must meet rules that are new, but for those
     /// that are not validated.
     SetDomainOfColumns(Vec<ColumnInDomain>),
+    /// Rows are inserted only from now on, or may be changed and deleted again.
+    SetAppendsOnly(bool),
     /// The table has another name.
     Rename {
         /// The new name.
@@ -288,6 +290,7 @@ impl TableDefinition {
                     }
                 }
             }
+            TableChange::SetAppendsOnly(appends_only) => altered.appends_only = *appends_only,
             TableChange::Rename { to } => altered.name.clone_from(to),
         }
         altered.history = Some(Arc::new(history));
@@ -428,6 +431,7 @@ impl TableDefinition {
             key_name: self.key_name.clone(),
             key_included: Vec::new(),
             logged: self.logged,
+            appends_only: self.appends_only,
             // Rows of then are read by it, never written.
             checks: Vec::new(),
             indexes: Vec::new(),
