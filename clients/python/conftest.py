@@ -10,14 +10,16 @@ import pytest
 class Server:
     """`onrush serve` on a fresh folder; what it listens on stays the same over a kill."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, arguments=()):
         self.folder = folder
+        self.arguments = list(arguments)
         self.address = "127.0.0.1:0"
         self.process = None
         self.start()
 
     def start(self):
         command = [os.environ["ONRUSH_BIN"], "serve", str(self.folder), "--listen", self.address]
+        command += self.arguments
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         line = self.process.stdout.readline()
         assert line.startswith("listening on "), line

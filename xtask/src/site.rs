@@ -23,6 +23,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "docs/check.md",
             "docs/repair.md",
             "docs/backup.md",
+            "docs/scale-out.md",
         ],
     ),
     (

@@ -22,6 +22,7 @@ pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 pub(crate) mod state {
     pub(crate) const SUCCESSFUL: &str = "00000";
     pub(crate) const WARNING: &str = "01000";
+    pub(crate) const CONNECTION_FAILURE: &str = "08006";
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
@@ -381,6 +382,7 @@ impl From<Error> for SqlError {
             Error::DuplicateKey { .. } | Error::UniqueViolated { .. } => state::UNIQUE_VIOLATION,
             Error::UnknownIndex { .. } => state::UNDEFINED_OBJECT,
             Error::IsIndex { .. } | Error::IsView { .. } => state::WRONG_OBJECT_TYPE,
+            Error::AppendsOnly { .. } => state::NOT_IN_PREREQUISITE_STATE,
             Error::ReferenceMissing { .. }
             | Error::ReferenceMixed { .. }
             | Error::StillReferenced { .. } => state::FOREIGN_KEY_VIOLATION,

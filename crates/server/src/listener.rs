@@ -30,6 +30,8 @@ use crate::clients::Clients;
 use crate::connection::{self, ConnectionMemory, Door, Line, Peer};
 use crate::defaults::DatabaseDefaults;
 use crate::execute::drop_leftovers;
+use crate::lake::Lake;
+use crate::node;
 use crate::options::ServerOptions;
 use crate::sequences::Sequences;
 
@@ -81,6 +83,17 @@ pub enum ServerError {
         /// What is allowed.
         reason: &'static str,
     },
+    /// Another node than the database is.
+    #[error(
+        "the database is node {known}, and is to be node {asked}: keys and marks of a node are its own for ever. \
+         Start it without --node, or make a database for node {asked}"
+    )]
+    OtherNode {
+        /// What it is.
+        known: u32,
+        /// What it was to be.
+        asked: u32,
+    },
     /// An address or socket that cannot be listened on.
     #[error("cannot listen on {place}: {cause}; choose another, or end what is listening there")]
     Listen {
@@ -95,6 +108,9 @@ pub enum ServerError {
     /// The query engine could not be started.
     #[error("cannot start the query engine: {0}")]
     Queries(#[from] QueryError),
+    /// The lake drain could not be started.
+    #[error("cannot start the lake drain: {0}")]
+    Lake(#[from] onrush_lake::LakeError),
     /// The database.
     #[error(transparent)]
     Database(#[from] onrush::Error),
@@ -118,6 +134,9 @@ pub(crate) struct Shared {
     reserved: Arc<Semaphore>,
     pub(crate) clients: Arc<Clients>,
     pub(crate) connection_memory: Arc<ConnectionMemory>,
+    /// Which of many nodes the database is.
+    pub(crate) node: Option<u32>,
+    pub(crate) lake: Arc<Lake>,
 }
 
 impl Shared {
@@ -178,6 +197,8 @@ impl Server {
     ) -> Result<Server, ServerError> {
         let BoundServer { options, tls, tcp } = bound;
         drop_leftovers(&database)?;
+        let node = node::of(&database, options.node)?;
+        let lake = Arc::new(Lake::start(&database, node, &options.catalogues)?);
         let access = Arc::new(Access::load(&database)?);
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
@@ -229,6 +250,8 @@ impl Server {
             shutdown: watch::Sender::new(false),
             clients: Arc::default(),
             connection_memory,
+            node,
+            lake,
             options: options.clone(),
         });
         let mut server = Server {
@@ -372,6 +395,8 @@ impl Server {
     }
 
     fn end_clients(&mut self) {
+        // Before the clients: the catalogue of the lake may be this very server.
+        self.shared.lake.stop();
         self.shared.shutdown.send_replace(true);
         let Some(runtime) = self.runtime.take() else { return };
         let all = u32::try_from(self.sockets_max).unwrap_or(u32::MAX);

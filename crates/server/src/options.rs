@@ -1,10 +1,13 @@
 //! Every setting of the server: default, range and reason.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use onrush_lake::CatalogueConfig;
 use onrush_query::SpillOptions;
+use onrush_types::NODE_MAX;
 
 use crate::listener::ServerError;
 use crate::tls::TlsFiles;
@@ -49,6 +52,11 @@ pub struct ServerOptions {
     /// Memory in bytes that one statement may have of it, at least 1 MiB. What a sort or a group needs
     /// beyond is written to temporary files; the smaller side of a join has to fit.
     pub statement_memory_bytes: usize,
+    /// Which of many nodes the database is, 0 to 92,232: what `node_offset()` takes. Kept in the database from the first
+    /// start that names one. None: what is kept, if there is something.
+    pub node: Option<u32>,
+    /// The catalogues of a lake that tables may be attached to, by their names. With some, the server needs a node.
+    pub catalogues: BTreeMap<String, CatalogueConfig>,
     /// Where temporary files of queries go. None: a statement that needs more memory than it may have
     /// fails.
     pub spill: Option<SpillOptions>,
@@ -70,6 +78,8 @@ impl Default for ServerOptions {
             threads: 0,
             query_memory_bytes: 512 << 20,
             statement_memory_bytes: 256 << 20,
+            node: None,
+            catalogues: BTreeMap::new(),
             spill: None,
         }
     }
@@ -95,6 +105,8 @@ impl ServerOptions {
             threads: _,
             query_memory_bytes,
             statement_memory_bytes,
+            node,
+            catalogues: _,
             spill: _,
         } = self;
         if let Some(address) = listen
@@ -128,6 +140,9 @@ impl ServerOptions {
         if *statement_memory_bytes < 1 << 20 {
             let given = statement_memory_bytes.to_string();
             return bad("statement_memory_bytes", given, "at least 1 MiB");
+        }
+        if let Some(node) = node.filter(|node| *node > NODE_MAX) {
+            return bad("node", node.to_string(), "0 to 92,232");
         }
         Ok(())
     }

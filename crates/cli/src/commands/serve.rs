@@ -1,7 +1,8 @@
 //! `onrush serve`: a database for PostgreSQL clients.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use clap::Args;
 use onrush::{Database, MemoryPlan, Options};
 use onrush_dashboard::{BoundDashboard, Dashboard, Guard};
 use onrush_measure::units::parse_bytes;
-use onrush_server::{Server, ServerOptions, SpillOptions, TlsFiles};
+use onrush_server::{CatalogueConfig, Server, ServerOptions, SpillOptions, TlsFiles};
 use onrush_terminal::arguments::engine::EngineArguments;
 use onrush_terminal::failure::Outcome;
 use onrush_terminal::output;
@@ -72,6 +73,14 @@ pub struct Serve {
     /// --memory]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     connection_memory: Option<u64>,
+    /// Which of many nodes the database is, 0 to 92,232: what node_offset() takes, so that keys of several
+    /// nodes never meet. Kept in the database from the first start with it; see docs/scale-out.md
+    #[arg(long, value_name = "N")]
+    node: Option<u32>,
+    /// A TOML file of the catalogues of a lake that tables may be attached to, as in [prod] kind = "rest",
+    /// uri = "..."; see docs/scale-out.md
+    #[arg(long, value_name = "FILE")]
+    lake: Option<PathBuf>,
     /// Seconds that a connection may take to begin
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     handshake_seconds: u64,
@@ -91,6 +100,7 @@ Examples:
   onrush top shop                           what do its clients wait for right now?
   onrush serve shop --http 127.0.0.1:8433   the same as a page for the browser
   onrush serve shop --http 0.0.0.0:8433 --tls-cert server.crt --tls-key server.key
+  onrush serve shop --node 7 --lake lake.toml
   onrush serve shop --config shop.toml      what stands there need not be typed
 
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
@@ -125,6 +135,13 @@ fn bound_connections(arguments: &Serve, options: &mut ServerOptions) -> anyhow::
     Ok(())
 }
 
+/// The catalogues that a file names.
+fn catalogues(file: &Path) -> anyhow::Result<BTreeMap<String, CatalogueConfig>> {
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    toml::from_str(&text).with_context(|| format!("{} does not name catalogues", file.display()))
+}
+
 /// Serves until the process is asked to end.
 pub fn run(arguments: &Serve) -> Outcome {
     start_messages(arguments.log_json);
@@ -142,6 +159,8 @@ pub fn run(arguments: &Serve) -> Outcome {
         connections_max: arguments.max_connections,
         connections_reserved: arguments.reserved_connections,
         threads: arguments.threads,
+        node: arguments.node,
+        catalogues: arguments.lake.as_deref().map(catalogues).transpose()?.unwrap_or_default(),
         handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
         ..ServerOptions::default()
     };

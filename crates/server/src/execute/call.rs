@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use onrush::{CheckOptions, CheckProgress, OnlineOptions, Table, Value};
 
 use super::plan::Call;
 use super::{Answer, Backend, RowStream};
+use crate::access::is_reserved;
 use crate::error::{Result, SqlError, state};
 use crate::sequences::as_caller;
 use crate::sql::Bound;
@@ -19,6 +21,9 @@ const TURN_ROWS: u64 = 1024;
 const LOOP_THREADS_MAX: usize = 32;
 /// How many have one. Of the process, since it is its processors that they share.
 static LOOP_THREADS: AtomicUsize = AtomicUsize::new(0);
+/// The shortest and the longest that rows may wait for the lake.
+const LAKE_LAG_MIN: Duration = Duration::from_millis(100);
+const LAKE_LAG_MAX: Duration = Duration::from_secs(86_400);
 /// Most threads of a check.
 const CHECK_THREADS_MAX: u64 = 64;
 
@@ -33,7 +38,38 @@ impl Backend {
                     positive("rows_per_commit", &rows_per_commit.value(bound)?, u64::MAX)?;
                 self.insert_loop(table.as_str().unwrap_or_default(), rows, rows_per_commit).await
             }
+            Call::LakeAttach { table, lake_table, lag_seconds } => {
+                let table = self.of_lake("CALL onrush.lake_attach", &table.value(bound)?)?;
+                let lake_table = lake_table.value(bound)?;
+                let lag = lag(&lag_seconds.value(bound)?)?;
+                let lake_table = lake_table.as_str().unwrap_or_default();
+                let waiting = Arc::new(self.patience.clone());
+                self.lake.attach(&self.database, &table, (lake_table, lag), waiting).await?;
+                Ok(Answer::Done("CALL".into()))
+            }
+            Call::LakeDetach { table } => {
+                let table = self.of_lake("CALL onrush.lake_detach", &table.value(bound)?)?;
+                self.lake.detach(&self.database, &table, Arc::new(self.patience.clone()))?;
+                Ok(Answer::Done("CALL".into()))
+            }
+            Call::LakeFlush { table } => {
+                let table = self.of_lake("CALL onrush.lake_flush", &table.value(bound)?)?;
+                self.lake.flush(&self.database, &table).await?;
+                Ok(Answer::Done("CALL".into()))
+            }
         }
+    }
+
+    /// The table of a procedure of the lake, which takes effect at once.
+    fn of_lake(&self, what: &str, name: &Value<'_>) -> Result<Table> {
+        self.outside_transaction(what)?;
+        self.check_superuser(what)?;
+        let name = name.as_str().unwrap_or_default();
+        let found = self.planner().lookup().written(name);
+        if found.is_none() && is_reserved(name) {
+            return Err(onrush::Error::UnknownTable { name: name.to_owned() }.into());
+        }
+        Ok(self.database.table(found.as_deref().unwrap_or(name))?)
     }
 
     fn check(&mut self, threads: &Value<'_>) -> Result<Answer> {
@@ -135,6 +171,18 @@ impl Drop for LoopThread {
     fn drop(&mut self) {
         LOOP_THREADS.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn lag(seconds: &Value<'_>) -> Result<Duration> {
+    let given = match seconds {
+        Value::Float64(seconds) => Some(*seconds),
+        seconds => seconds.as_i64().map(|seconds| seconds as f64),
+    };
+    let lag = given.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    lag.filter(|lag| (LAKE_LAG_MIN..=LAKE_LAG_MAX).contains(lag)).ok_or_else(|| {
+        let message = format!("lag_seconds must be 0.1 to 86400, and {seconds} was given");
+        SqlError::new(state::INVALID_PARAMETER_VALUE, message)
+    })
 }
 
 fn positive(name: &str, value: &Value<'_>, most: u64) -> Result<u64> {

@@ -82,6 +82,7 @@ use crate::connection::Door;
 use crate::control::ClientControl;
 use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
+use crate::lake::Lake;
 use crate::listener::Shared;
 use crate::notifications::Change;
 use crate::schemas;
@@ -152,6 +153,9 @@ pub(crate) struct Backend {
     pub(super) access: Arc<Access>,
     clients: Arc<Clients>,
     defaults: Arc<DatabaseDefaults>,
+    /// Which of many nodes the database is.
+    node: Option<u32>,
+    lake: Arc<Lake>,
     /// This client, as others see it.
     pub(crate) presence: Presence,
     client: Client,
@@ -236,6 +240,8 @@ impl Backend {
             access: Arc::clone(&shared.access),
             clients: Arc::clone(clients),
             defaults: Arc::clone(&shared.defaults),
+            node: shared.node,
+            lake: Arc::clone(&shared.lake),
             presence,
             client,
             came_in: who.clone(),
@@ -267,6 +273,8 @@ impl Backend {
             access: &self.access,
             path: &self.settings.path,
             seen: &self.seen,
+            node: self.node,
+            lake: &self.lake,
             steps: None,
         }
     }

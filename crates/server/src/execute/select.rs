@@ -158,7 +158,7 @@ impl Backend {
                 self.locks.locks.unlock_all();
                 "".into()
             }
-            Function::Key(_) => Value::Null,
+            Function::Key(_) | Function::OwnNodeOffset => Value::Null,
         })
     }
 

@@ -7,7 +7,9 @@ use onrush_query::{ColumnType, MadeRows, Statement};
 
 use crate::access::is_reserved;
 use crate::clients::Clients;
+use crate::lake::Lake;
 use crate::rewrite::RewriteEntry;
+use crate::sql::Planner;
 
 /// A view of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +24,10 @@ pub(crate) enum View {
     Settings,
     Tables,
     Rewrites,
+    Lake,
 }
 
-const ALL: [View; 10] = [
+const ALL: [View; 11] = [
     View::WaitStats,
     View::LatchStats,
     View::SpinStats,
@@ -35,6 +38,7 @@ const ALL: [View; 10] = [
     View::Settings,
     View::Tables,
     View::Rewrites,
+    View::Lake,
 ];
 
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -64,6 +68,7 @@ impl View {
             View::Settings => "settings",
             View::Tables => "tables",
             View::Rewrites => "rewrites",
+            View::Lake => "lake",
         }
     }
 
@@ -136,22 +141,39 @@ impl View {
                 ("rows_caught_up", COUNT),
                 ("began", DataType::TimestampTz),
             ],
+            View::Lake => &[
+                ("table_name", TEXT),
+                ("lake_table", TEXT),
+                ("node", DataType::Int32),
+                ("state", TEXT),
+                ("cause", TEXT),
+                ("mark_lsn", COUNT),
+                ("read_to_lsn", COUNT),
+                ("durable_lsn", COUNT),
+                ("lag_s", SECONDS),
+                ("behind_s", SECONDS),
+                ("rows", COUNT),
+                ("files", COUNT),
+                ("bytes", COUNT),
+                ("commits", COUNT),
+                ("refusals", COUNT),
+                ("drained_at", DataType::TimestampTz),
+            ],
         }
     }
 
     /// The view, for the query engine.
-    pub(crate) fn of_database(
-        self,
-        database: &Database,
-        clients: &Arc<Clients>,
-    ) -> Arc<dyn MadeRows> {
-        let (database, clients) = (database.clone(), Arc::clone(clients));
-        Arc::new(ViewOfDatabase { view: self, database, clients })
+    pub(crate) fn of_server(self, planner: &Planner<'_>) -> Arc<dyn MadeRows> {
+        let database = planner.database.clone();
+        let (clients, lake) = (Arc::clone(planner.clients), Arc::clone(planner.lake));
+        Arc::new(ViewOfServer { view: self, database, clients, lake })
     }
 
     /// The rows as things are now.
-    fn rows(self, database: &Database, clients: &Clients) -> Vec<Row> {
+    fn rows(self, of: &ViewOfServer) -> Vec<Row> {
+        let ViewOfServer { database, clients, lake, .. } = of;
         match self {
+            View::Lake => lake.rows(database),
             View::Rewrites => {
                 clients.rewrites.all().iter().map(|rewrite| of_rewrite(rewrite)).collect()
             }
@@ -165,26 +187,27 @@ impl View {
 }
 
 /// A view and what it looks at.
-struct ViewOfDatabase {
+struct ViewOfServer {
     view: View,
     database: Database,
     clients: Arc<Clients>,
+    lake: Arc<Lake>,
 }
 
-impl std::fmt::Debug for ViewOfDatabase {
+impl std::fmt::Debug for ViewOfServer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.view.name())
     }
 }
 
-impl MadeRows for ViewOfDatabase {
+impl MadeRows for ViewOfServer {
     fn columns(&self) -> Vec<(&str, ColumnType)> {
         let columns = self.view.columns().iter();
         columns.map(|(name, data_type)| (*name, ColumnType::from(*data_type))).collect()
     }
 
     fn rows(&self, _: &Statement) -> Vec<Row> {
-        self.view.rows(&self.database, &self.clients)
+        self.view.rows(self)
     }
 }
 

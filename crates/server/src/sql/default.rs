@@ -34,7 +34,7 @@ pub(super) fn default_of(
         Expr::Function(call) => match functions::of(call) {
             // As text, say.
             Ok(Function::Now | Function::Clock) if !has_clock(data_type) => {}
-            Ok(function) => return generated(value, function, is_strict),
+            Ok(function) => return generated(planner, value, function, is_strict),
             Err(error) if error.is_beyond_the_short_way() => {}
             Err(error) => return Err(error),
         },
@@ -68,8 +68,21 @@ fn has_clock(data_type: DataType) -> bool {
     )
 }
 
-fn generated(value: &Expr, function: Function, is_strict: bool) -> Result<DefaultValue> {
+fn generated(
+    planner: &Planner<'_>,
+    value: &Expr,
+    function: Function,
+    is_strict: bool,
+) -> Result<DefaultValue> {
     match function {
+        Function::OwnNodeOffset => match planner.node {
+            Some(node) => Ok(DefaultValue::Key(KeyStrategy::NodeOffset { node })),
+            None => Err(SqlError::new(
+                state::NOT_IN_PREREQUISITE_STATE,
+                "node_offset() takes the number of this node, which has none",
+            )
+            .with_hint("Start the server with --node N once, or write node_offset(N).")),
+        },
         Function::Now | Function::Clock => Ok(DefaultValue::Now),
         Function::RandomUuid => Ok(DefaultValue::Key(KeyStrategy::UuidV4)),
         Function::Key(KeyStrategy::Identity { start, strict }) => {

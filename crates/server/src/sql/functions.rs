@@ -15,6 +15,8 @@ pub(crate) enum Function {
     RandomUuid,
     /// As the default of a column: it makes the keys.
     Key(KeyStrategy),
+    /// As the default of a column: keys of the node that the database is.
+    OwnNodeOffset,
     /// Returns when everything that this session committed is durable.
     WaitDurable,
     Version,
@@ -59,6 +61,7 @@ pub(crate) fn of(call: &ast::Function) -> Result<Function> {
         ("current_schema", []) => Function::CurrentSchema,
         ("pg_backend_pid", []) => Function::BackendNumber,
         ("pg_advisory_unlock_all", []) => Function::UnlockAll,
+        ("node_offset", []) => Function::OwnNodeOffset,
         (name, arguments) => Function::Key(strategy(name, arguments).ok_or_else(|| unknown(call))?),
     };
     Ok(function)
@@ -90,6 +93,6 @@ fn argument(argument: &FunctionArg) -> Option<String> {
 fn unknown(call: &ast::Function) -> SqlError {
     SqlError::new(state::UNDEFINED_FUNCTION, format!("there is no function {call} here")).with_hint(
         "As values: now(), gen_random_uuid(), uuidv7(). As defaults of keys: uuidv7(), identity(), \
-         session_offset(), node_offset(n), bit_reversed(), hash_prefix(), sequential_guid().",
+         session_offset(), node_offset(n), node_offset(), bit_reversed(), hash_prefix(), sequential_guid().",
     )
 }

@@ -151,6 +151,7 @@ use crate::access::Access;
 use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{CursorPlan, DefinitionPlan, Plan, SessionPlan};
+use crate::lake::Lake;
 use crate::seen::Seen;
 use rewrite::Mark;
 
@@ -172,6 +173,9 @@ pub(crate) struct Planner<'b> {
     pub(crate) path: &'b [String],
     /// The tables that the client sees.
     pub(crate) seen: &'b Seen,
+    /// Which of many nodes the database is.
+    pub(crate) node: Option<u32>,
+    pub(crate) lake: &'b Arc<Lake>,
     /// Of a statement of several steps, those that are planned already.
     pub(crate) steps: Option<&'b [steps::Named]>,
 }

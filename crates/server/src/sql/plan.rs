@@ -399,6 +399,9 @@ pub(super) fn only_body(query: &Query) -> Result<&SetExpr> {
     Ok(&query.body)
 }
 
+/// How long rows wait for the lake where nothing is said.
+const LAKE_LAG_SECONDS: i64 = 60;
+
 fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
     let mut name = names::parts(&function.name)?;
     if name.len() == 2 && name[0] == names::SYSTEM_SCHEMA {
@@ -416,11 +419,18 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
             ("rows", DataType::Int64),
             ("rows_per_commit", DataType::Int64),
         ],
+        "lake_attach" => &[
+            ("table", DataType::Text),
+            ("lake_table", DataType::Text),
+            ("lag_seconds", DataType::Float64),
+        ],
+        "lake_detach" | "lake_flush" => &[("table", DataType::Text)],
         _ => {
             let message = format!("there is no procedure {}", function.name);
             return Err(SqlError::new(state::UNDEFINED_FUNCTION, message).with_hint(
-                "There are onrush.check(dop => 2) and \
-                 onrush.insert_loop(table, rows, rows_per_commit).",
+                "There are onrush.check(dop => 2), onrush.insert_loop(table, rows, rows_per_commit), \
+                 onrush.lake_attach(table, lake_table, lag_seconds), onrush.lake_detach(table) and \
+                 onrush.lake_flush(table).",
             ));
         }
     };
@@ -459,6 +469,13 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
     };
     match name.as_str() {
         "check" => Ok(Call::Check { threads: next(Some(1))? }),
+        "lake_attach" => Ok(Call::LakeAttach {
+            table: next(None)?,
+            lake_table: next(None)?,
+            lag_seconds: next(Some(LAKE_LAG_SECONDS))?,
+        }),
+        "lake_detach" => Ok(Call::LakeDetach { table: next(None)? }),
+        "lake_flush" => Ok(Call::LakeFlush { table: next(None)? }),
         _ => Ok(Call::InsertLoop {
             table: next(None)?,
             rows: next(None)?,

@@ -214,7 +214,7 @@ impl<'d> Known<'d> {
             let hint = format!("There are: {}.", View::names());
             refused(SqlError::new(state::UNDEFINED_TABLE, message).with_hint(hint))
         })?;
-        Ok(Relation::Made(view.of_database(self.planner.database, self.planner.clients)))
+        Ok(Relation::Made(view.of_server(self.planner)))
     }
 }
 

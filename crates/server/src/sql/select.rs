@@ -308,7 +308,7 @@ fn scalar(
             | Function::CurrentSchema
             | Function::UnlockAll => DataType::Text,
             Function::Key(KeyStrategy::UuidV7) => return Ok(None),
-            Function::Key(_) => {
+            Function::Key(_) | Function::OwnNodeOffset => {
                 return Err(SqlError::not_supported(
                     format!("{call} in a query"),
                     "Key generators stand in DEFAULT of a column.",

@@ -9,6 +9,7 @@ mod held_disk;
 mod postgresql;
 mod query_generator;
 
+mod a_lake_catalogue_is_shared;
 mod a_server_stops_in_good_order;
 mod acknowledged_commits_survive_a_kill;
 mod bad_input_ends_one_connection_at_most;
@@ -49,6 +50,7 @@ mod sequences_give_each_number_once;
 mod serializable_transactions_could_have_run_alone;
 mod statements_of_a_simple_query_do_what_they_say;
 mod tables_are_rewritten_online;
+mod tables_go_into_a_lake;
 mod tables_stand_in_schemas;
 mod temporary_tables_are_of_one_client;
 mod the_operator_is_told_of_the_disk;

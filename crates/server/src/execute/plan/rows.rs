@@ -23,6 +23,12 @@ pub(crate) enum Call {
     Check { threads: Operand },
     /// Inserts rows of defaults.
     InsertLoop { table: Operand, rows: Operand, rows_per_commit: Operand },
+    /// Attaches a table to an Iceberg table, whose rows are to wait for so many seconds at most.
+    LakeAttach { table: Operand, lake_table: Operand, lag_seconds: Operand },
+    /// Detaches a table.
+    LakeDetach { table: Operand },
+    /// Waits until what is durable of a table is in the lake.
+    LakeFlush { table: Operand },
 }
 
 #[derive(Clone)]
@@ -141,7 +147,7 @@ impl RowsPlan {
             RowsPlan::CopyIn(_)
             | RowsPlan::CopyOut(_)
             | RowsPlan::CopyRows(..)
-            | RowsPlan::Call(Call::InsertLoop { .. }) => None,
+            | RowsPlan::Call(_) => None,
         }
     }
 
@@ -178,17 +184,15 @@ impl RowsPlan {
             }),
             RowsPlan::CopyIn(_) => Some("COPY FROM"),
             RowsPlan::CopyRows(rows, _) => rows.writes(),
-            RowsPlan::Call(Call::InsertLoop { .. }) => Some("CALL"),
+            RowsPlan::Call(Call::Check { .. }) => None,
+            RowsPlan::Call(_) => Some("CALL"),
             RowsPlan::Select(SelectPlan::Locking(plan)) => Some(match plan.verb {
                 "FOR UPDATE" => "SELECT FOR UPDATE",
                 "FOR NO KEY UPDATE" => "SELECT FOR NO KEY UPDATE",
                 "FOR SHARE" => "SELECT FOR SHARE",
                 _ => "SELECT FOR KEY SHARE",
             }),
-            RowsPlan::Select(_)
-            | RowsPlan::Explain(..)
-            | RowsPlan::CopyOut(_)
-            | RowsPlan::Call(Call::Check { .. }) => None,
+            RowsPlan::Select(_) | RowsPlan::Explain(..) | RowsPlan::CopyOut(_) => None,
         }
     }
 
