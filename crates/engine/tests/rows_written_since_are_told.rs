@@ -91,7 +91,7 @@ impl Both {
                 }
                 if *commits {
                     transaction.commit().unwrap();
-                    keys.for_each(|key| drop(self.rows.insert(key, number)));
+                    self.rows.extend(keys.map(|key| (key, number)));
                 }
             }
             Step::Note => self.noted.push((session.snapshot().unwrap().lsn(), number)),

@@ -76,6 +76,16 @@ impl Restart {
 }
 
 impl TableEntry {
+    /// Whether all rows may be removed at once.
+    pub(crate) fn check_may_be_emptied(&self) -> Result<()> {
+        let name = || self.name().to_owned();
+        match self.schema.definition().appends_only() {
+            _ if self.is_index() => Err(Error::IsIndex { name: name() }),
+            true => Err(Error::AppendsOnly { name: name() }),
+            false => Ok(()),
+        }
+    }
+
     /// A table that recovery finds, with its counters.
     pub(crate) fn new(
         id: u32,

@@ -18,7 +18,7 @@ use onrush_types::{NeedsNoRows, Schema, TableChange, TableDefinition};
 use onrush_waits::Recorder;
 
 use super::ScanOptions;
-use super::indexes::{check_is_table, check_may_be_emptied};
+use super::indexes::check_is_table;
 use super::snapshot::{HeldLsn, Snapshot};
 use super::transaction::Transaction;
 use super::worker::Worker;
@@ -385,7 +385,7 @@ impl Transaction<'_> {
     /// uses it.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let entry = self.lock_entry(name)?;
-        check_may_be_emptied(&entry)?;
+        entry.check_may_be_emptied()?;
         self.check_unreferenced(&entry)?;
         for index in entry.schema.definition().indexes() {
             self.drop_entries(index.entries);
@@ -405,7 +405,7 @@ impl Transaction<'_> {
     /// those of waiting for who uses it.
     pub fn truncate_table(&mut self, name: &str) -> Result<Table> {
         let entry = self.lock_entry(name)?;
-        check_may_be_emptied(&entry)?;
+        entry.check_may_be_emptied()?;
         self.check_rows_unreferenced(&entry, &[])?;
         self.empty_table(&entry, Identities::GoOn)
     }
@@ -423,7 +423,7 @@ impl Transaction<'_> {
             entries.push(self.lock_entry(name)?);
         }
         for entry in &entries {
-            check_may_be_emptied(entry)?;
+            entry.check_may_be_emptied()?;
             self.check_rows_unreferenced(entry, names)?;
         }
         entries.iter().try_for_each(|entry| self.empty_table(entry, identities).map(drop))

@@ -593,12 +593,3 @@ pub(super) fn check_is_table(entry: &TableEntry) -> Result<()> {
         false => Ok(()),
     }
 }
-
-/// Whether all rows may be removed at once.
-pub(super) fn check_may_be_emptied(entry: &TableEntry) -> Result<()> {
-    check_is_table(entry)?;
-    match entry.schema.definition().appends_only() {
-        true => Err(Error::AppendsOnly { name: entry.name().to_owned() }),
-        false => Ok(()),
-    }
-}

@@ -250,8 +250,7 @@ impl TableDefinition {
                 altered.set_default(index, default, self, &mut history)?;
             }
             TableChange::SetAlwaysGenerated { name, is_always } => {
-                let index = self.column_index(name)?;
-                altered.columns[index].is_always_generated = *is_always;
+                altered.columns[self.column_index(name)?].is_always_generated = *is_always;
             }
             TableChange::AddCheck(check) => altered.checks.push(check.clone()),
             TableChange::ValidateCheck { name } => {
@@ -260,10 +259,8 @@ impl TableDefinition {
             }
             TableChange::DropCheck { name } => {
                 altered.checks.remove(self.check_index(name)?);
-                altered
-                    .domain
-                    .iter_mut()
-                    .for_each(|domain| domain.unvalidated.retain(|it| it != name));
+                let domains = altered.domain.iter_mut();
+                domains.for_each(|domain| domain.unvalidated.retain(|it| it != name));
             }
             TableChange::RenameCheck { from, to } => {
                 let index = self.check_index(from)?;
