@@ -52,8 +52,8 @@ pub struct ServerOptions {
     /// Memory in bytes that one statement may have of it, at least 1 MiB. What a sort or a group needs
     /// beyond is written to temporary files; the smaller side of a join has to fit.
     pub statement_memory_bytes: usize,
-    /// Which of many nodes the database is, 0 to 92,232: what `node_offset()` takes. Kept in the database from the first
-    /// start that names one. None: what is kept, if there is something.
+    /// Which of many nodes the database is, 0 to 92,232: what `node_offset()` takes. Kept in the database from the
+    /// first start that names one. None: what is kept, if there is something.
     pub node: Option<u32>,
     /// The catalogues of a lake that tables may be attached to, by their names. With some, the server needs a node.
     pub catalogues: BTreeMap<String, CatalogueConfig>,

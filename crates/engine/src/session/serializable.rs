@@ -19,8 +19,8 @@ pub(super) struct Serializable {
 impl Transaction<'_> {
     /// Makes the transaction serializable: all serializable transactions that commit could have run one after the
     /// other, with the same results. The commit fails where others that ran beside this one have changed what it has
-    /// read, or have read what it changes, so that there may be no such order; what it has read is then to be forgotten,
-    /// also where it was to change nothing. It reads from a new snapshot.
+    /// read, or have read what it changes, so that there may be no such order; what it has read is then to be
+    /// forgotten, also where it was to change nothing. It reads from a new snapshot.
     ///
     /// Keys and ranges of keys are told apart, of tables and of indexes: up to 4,096 keys and 256 ranges of each; who
     /// reads more of one has read all of it.

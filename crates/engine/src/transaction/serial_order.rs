@@ -1,10 +1,10 @@
 //! Whether serializable transactions could have run one after the other.
 //!
 //! A serializable transaction notes what it reads. Where one has read a row that another one, which its snapshot does
-//! not see, has changed, it must have run before that one: an edge from the reader to the writer. All of them could have
-//! run one after the other unless there is a *pivot*: a transaction with an edge in, from one beside it, and an edge
-//! out, to one beside it that has committed before both (Fekete and others, "Making snapshot isolation serializable",
-//! ACM TODS 30, 2005). The commit of whoever would complete a pivot is refused.
+//! not see, has changed, it must have run before that one: an edge from the reader to the writer. All of them could
+//! have run one after the other unless there is a *pivot*: a transaction with an edge in, from one beside it, and an
+//! edge out, to one beside it that has committed before both (Fekete and others, "Making snapshot isolation
+//! serializable", ACM TODS 30, 2005). The commit of whoever would complete a pivot is refused.
 //!
 //! 1. [`SerialOrder::register`] comes before the snapshot: what the snapshot may not see is kept from then on.
 //! 2. [`Registered::enter`] looks at what others have read and changed and leaves its own, in one stay under the lock.
@@ -13,9 +13,9 @@
 //!
 //! Invariants
 //! 1. Of two transactions beside each other the one that enters later sees all edges between them.
-//! 2. Of a pivot and its two neighbours, whoever enters last is refused. The reader sees that the pivot has an edge out;
-//!    the pivot sees both edges; and the writer sees that the pivot has an edge in. The writer can be the last only while
-//!    the pivot is pending: its record may yet come before the pivot's.
+//! 2. Of a pivot and its two neighbours, whoever enters last is refused. The reader sees that the pivot has an edge
+//!    out; the pivot sees both edges; and the writer sees that the pivot has an edge in. The writer can be the last
+//!    only while the pivot is pending: its record may yet come before the pivot's.
 //! 3. Edges that are not known for certain count: to those whose commit is not decided, which may still fail, and from
 //!    and to those of whom only the objects are known.
 //!

@@ -1,7 +1,7 @@
-//! How far each table is in the lake, as this node knows it: what was confirmed, and what was asked for since. Kept in a
-//! table of the database and durable before the catalogue is asked, so that a mark which the lake shows later is either
-//! one of these or somebody else's: of a copy of the database, or of one that a backup was restored from. They name the
-//! Iceberg table: a table that is attached to another one begins without notes.
+//! How far each table is in the lake, as this node knows it: what was confirmed, and what was asked for since. Kept in
+//! a table of the database and durable before the catalogue is asked, so that a mark which the lake shows later is
+//! either one of these or somebody else's: of a copy of the database, or of one that a backup was restored from. They
+//! name the Iceberg table: a table that is attached to another one begins without notes.
 
 use onrush::{
     ColumnDefinition, DataType, Database, Durability, Result, Row, Table, TableDefinition, Value,

@@ -23,8 +23,8 @@ const FILES_ARE_SAFE_FOR: Duration = Duration::from_secs(600);
 /// How often the catalogue may refuse the files of a round before another table has its turn.
 const TRIES: u32 = 10;
 
-/// Files that are written and of which it is not known that they are in the lake. Their range is fixed: a commit that was
-/// sent may come late, and then its mark is this one.
+/// Files that are written and of which it is not known that they are in the lake. Their range is fixed: a commit that
+/// was sent may come late, and then its mark is this one.
 struct Staged {
     to: Mark,
     files: Vec<DataFile>,

@@ -77,8 +77,8 @@
 //!   u16    number of expressions, then for each: what is computed, as above; type
 //!   u8     1 a predicate follows, 0 all rows have entries; then only: what is computed
 //!   u8     formats 14 to 18 only: 1 it is being built, 0 it is whole
-//!   u8     formats 17 and 18 only: 0 it is not deferrable; 1 it is, plus 2 where it is initially deferred, plus 4 where NULL
-//!          equals NULL
+//!   u8     formats 17 and 18 only: 0 it is not deferrable; 1 it is, plus 2 where it is initially deferred, plus 4
+//!          where NULL equals NULL
 //! u8       1 the table is the entries of an index, 0 it is not; then only:
 //!   u32    number of the table whose rows are indexed
 //!   u16    number of key columns that may be NULL, then for each its order, as above
