@@ -356,8 +356,8 @@ async fn a_namespace_keeps_its_properties() {
     assert!(!other.namespace_exists(&namespace(&["sho"])).await.unwrap());
     let all = other.list_namespaces(None).await.unwrap();
     assert_eq!(all, [shop.clone(), namespace(&["shopping"])]);
-    assert_eq!(other.list_namespaces(Some(&shop)).await.unwrap(), [middle.clone()]);
-    assert_eq!(other.list_namespaces(Some(&middle)).await.unwrap(), [deep.clone()]);
+    assert_eq!(other.list_namespaces(Some(&shop)).await.unwrap(), std::slice::from_ref(&middle));
+    assert_eq!(other.list_namespaces(Some(&middle)).await.unwrap(), std::slice::from_ref(&deep));
     assert_eq!(other.list_namespaces(Some(&deep)).await.unwrap(), []);
     let nowhere = namespace(&["nowhere"]);
     let missing = other.list_namespaces(Some(&nowhere)).await;
