@@ -5,10 +5,10 @@
 //! database that was closed in between goes on where it was.
 //!
 //! - [`attachment`]: which tables are attached to which Iceberg tables; kept in the database.
-//! - [`columns`]: columns and values of a table as the lake has them.
-//! - [`notes`]: how far each table is, as this node knows it; kept in the database, before and after each commit.
-//! - [`round`]: one round of one table.
-//! - [`thread`]: whose turn it is.
+//! - `columns`: columns and values of a table as the lake has them.
+//! - `notes`: how far each table is, as this node knows it; kept in the database, before and after each commit.
+//! - `round`: one round of one table.
+//! - `thread`: whose turn it is.
 //! - [`state`]: what is told of it.
 //!
 //! Invariants
