@@ -13,8 +13,8 @@ use super::Trees;
 use super::scan::{Batch, Bounds, Direction, hold_stock, stock_part};
 use super::{Refusal, Seat, Tree, View};
 use crate::node::fence::Fence;
-use crate::storage::LeafState;
-use crate::units::ObjectId;
+use crate::storage::{LeafState, StockPart};
+use crate::units::{LeafId, ObjectId};
 
 /// Leaves that one stay inside the engine looks at at most.
 const LEAVES_INSIDE: usize = 64;
@@ -41,32 +41,13 @@ impl Tree {
         batches.earlier.clear();
         batches.later.clear();
         let (earlier, later) = lsns;
-        for _ in 0..LEAVES_INSIDE {
-            let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
-            let is_unchanged = self.is_unchanged(&leaf, &bounds.low, lsns);
-            // After the look, not before: a leaf may seem unchanged because a version has gone.
-            if self.versions.lacks(earlier) {
-                return Err(Refusal::TooOld);
-            }
-            if !is_unchanged {
-                let stock = hold_stock(&leaf);
-                let forward = Direction::Forward;
-                let part = stock_part(seat, &leaf, stock.as_deref(), bounds, forward)?;
-                let leaf = (id, &*leaf, part);
-                let view = View::Before(earlier);
-                self.collect(trees, leaf, view, bounds, &mut batches.earlier)?;
-                let view = View::Before(later);
-                let reach = self.collect(trees, leaf, view, bounds, &mut batches.later)?;
-                let Some(high) = reach.high else { return Ok(false) };
-                bounds.low = high;
-                break;
-            }
-            match &leaf.high {
-                Some(high) => bounds.low = high.bytes().to_vec(),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
+        let is_wanted = |leaf: &LeafState, low: &[u8]| !self.is_unchanged(leaf, low, lsns);
+        self.scan_some(trees, seat, (object, Some(earlier)), bounds, is_wanted, |leaf, bounds| {
+            let view = View::Before(earlier);
+            self.collect(trees, leaf, view, bounds, &mut batches.earlier)?;
+            let view = View::Before(later);
+            self.collect(trees, leaf, view, bounds, &mut batches.later)
+        })
     }
 
     /// Fills `batch` with the rows of the next leaf of `bounds` that `view` sees and that were written at `since` or
@@ -81,21 +62,44 @@ impl Tree {
         batch: &mut Batch,
     ) -> Result<bool, Refusal> {
         batch.clear();
+        let snapshot = view.lsn();
+        let is_wanted = |leaf: &LeafState, low: &[u8]| {
+            let (low, high) = (low.max(leaf.low.bytes()), leaf.high.as_ref().map(Fence::bytes));
+            let has_older = |lsn: Lsn| !self.versions.range(low, high, lsn).is_empty();
+            has_written_since(leaf, since) || snapshot.is_some_and(has_older)
+        };
+        self.scan_some(trees, seat, (object, snapshot), bounds, is_wanted, |leaf, bounds| {
+            let reach = self.collect(trees, leaf, view, bounds, batch)?;
+            batch.keep_since(since);
+            Ok(reach)
+        })
+    }
+
+    /// Goes on to the next leaf of `bounds` that is wanted, has it read, and narrows `bounds` to what is left. Returns
+    /// false when nothing is left; it may end before there was one. Old versions that `snapshot` sees must be there.
+    fn scan_some(
+        &self,
+        trees: &Trees,
+        seat: &Seat<'_>,
+        (object, snapshot): (ObjectId, Option<Lsn>),
+        bounds: &mut Bounds,
+        is_wanted: impl Fn(&LeafState, &[u8]) -> bool,
+        mut read: impl FnMut(
+            (LeafId, &LeafState, Option<&StockPart>),
+            &Bounds,
+        ) -> Result<Bounds, Refusal>,
+    ) -> Result<bool, Refusal> {
         for _ in 0..LEAVES_INSIDE {
             let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
-            let (low, high) =
-                (bounds.low.as_slice().max(leaf.low.bytes()), leaf.high.as_ref().map(Fence::bytes));
-            let has_older = |lsn: Lsn| !self.versions.range(low, high, lsn).is_empty();
-            let has_written = has_written_since(&leaf, since) || view.lsn().is_some_and(has_older);
-            // After the look, not before: what is not there may have gone.
-            if view.lsn().is_some_and(|lsn| self.versions.lacks(lsn)) {
+            let is_wanted = is_wanted(&leaf, &bounds.low);
+            // After the look, not before: a leaf may seem to have nothing because a version has gone.
+            if snapshot.is_some_and(|lsn| self.versions.lacks(lsn)) {
                 return Err(Refusal::TooOld);
             }
-            if has_written {
+            if is_wanted {
                 let stock = hold_stock(&leaf);
                 let part = stock_part(seat, &leaf, stock.as_deref(), bounds, Direction::Forward)?;
-                let reach = self.collect(trees, (id, &*leaf, part), view, bounds, batch)?;
-                batch.keep_since(since);
+                let reach = read((id, &*leaf, part), bounds)?;
                 let Some(high) = reach.high else { return Ok(false) };
                 bounds.low = high;
                 break;

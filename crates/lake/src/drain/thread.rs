@@ -39,6 +39,8 @@ struct OneDrain {
     attachment: Attachment,
     /// None before it is claimed, and once it has stopped for good.
     round: Option<Round>,
+    /// Of its claims. Another one once it has stopped: what it has in flight then must not meet the next claim.
+    nonce: u128,
     has_stopped: bool,
     due: Instant,
     /// How long it waits for its next turn if nothing answers.
@@ -51,8 +53,6 @@ pub(super) struct Drains {
     inbox: mpsc::UnboundedReceiver<Command>,
     stop: watch::Receiver<bool>,
     notes: NoteTable,
-    /// Of all claims of this process.
-    nonce: u128,
     tables: BTreeMap<u32, OneDrain>,
     /// Those that were connected to.
     catalogues: BTreeMap<String, Arc<dyn Catalog>>,
@@ -64,10 +64,10 @@ impl Drains {
         inbox: mpsc::UnboundedReceiver<Command>,
         stop: watch::Receiver<bool>,
     ) -> Result<Drains, LakeError> {
-        let (notes, nonce) = (NoteTable::open(&shared.database)?, Uuid::new_v4().as_u128());
+        let notes = NoteTable::open(&shared.database)?;
         let (tables, catalogues) = (BTreeMap::new(), BTreeMap::new());
         let shared = Arc::clone(shared);
-        Ok(Drains { shared, inbox, stop, notes, nonce, tables, catalogues })
+        Ok(Drains { shared, inbox, stop, notes, tables, catalogues })
     }
 
     /// Until it is asked to stop. Whatever else ends it shows in the states.
@@ -143,6 +143,7 @@ impl Drains {
             let new = || OneDrain {
                 attachment: attachment.clone(),
                 round: None,
+                nonce: Uuid::new_v4().as_u128(),
                 has_stopped: false,
                 due: Instant::now(),
                 away_pause: AWAY_PAUSE,
@@ -228,6 +229,7 @@ impl Drains {
         }
         if one.has_stopped {
             one.round = None;
+            one.nonce = Uuid::new_v4().as_u128();
         }
         outcome
     }
@@ -237,9 +239,9 @@ impl Drains {
             return Err(LakeError::Internal(format!("table {number} is not attached to a lake")));
         };
         if one.round.is_none() {
-            let attachment = one.attachment.clone();
+            let (attachment, own) =
+                (one.attachment.clone(), (self.shared.database.id(), one.nonce));
             let target = self.target(&attachment).await?;
-            let own = (self.shared.database.id(), self.nonce);
             let options = &self.shared.options;
             let round = Round::open(options, &self.notes, target, &attachment, own).await?;
             self.tables.entry(number).and_modify(|one| one.round = Some(round));
