@@ -196,6 +196,34 @@ faults! {
     RowLockIgnored,
     /// A serializable transaction commits without a look at what others have changed.
     SerialOrderNotLooked,
+    /// A commit into the lake is tried, and tried again, on whatever it finds.
+    LakeUnguarded,
+    /// A commit into the lake whose answer is an error counts as not applied.
+    LakeAnswerBelieved,
+    /// A claim in the lake sets the mark without a snapshot.
+    LakeClaimWithoutSnapshot,
+    /// The lake's marks are those of the newest snapshot.
+    LakeMarkOfSnapshot,
+    /// Files are deleted when the lake refuses their commit.
+    LakeFilesDeleted,
+    /// A claim in the lake keeps the nonce that it finds.
+    LakeNonceKept,
+    /// Rows and mark come into the lake by two commits.
+    LakeMarkApart,
+    /// A mark of the lake is moved wherever it is.
+    LakeMarkMovedBlindly,
+    /// What is to come into the lake is noted as confirmed before it is there.
+    LakeConfirmedEarly,
+    /// What is asked of the lake is not noted before.
+    LakeAskNotNoted,
+    /// A range that the lake has not taken is given up for a longer one.
+    LakeRangeGrows,
+    /// A restored database does not close the node that was lost.
+    LakeLostNodeLeftOpen,
+    /// A restored database goes on at the mark of the lost node, whatever was restored.
+    LakeGoesOnAtMark,
+    /// A restored database goes on where it was restored to, whatever is in the lake.
+    LakeGoesOnAtEnd,
 }
 
 #[cfg(feature = "planted-faults")]

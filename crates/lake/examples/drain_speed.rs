@@ -17,7 +17,8 @@ use onrush::{
 };
 use onrush_lake::drain::attachment::{self, Attachment};
 use onrush_lake::{
-    CatalogueConfig, CatalogueKind, Drain, DrainCatalogue, DrainOptions, LakeError, NodeId,
+    CatalogueConfig, CatalogueKind, Drain, DrainCatalogue, DrainOptions, Identity, LakeError,
+    NodeId,
 };
 
 const SESSIONS: u64 = 2;
@@ -84,7 +85,8 @@ fn main() -> Result<(), LakeError> {
         properties: BTreeMap::new(),
     };
     let catalogues = BTreeMap::from([("here".to_owned(), DrainCatalogue::Configured(config))]);
-    let drain = Drain::start(&database, DrainOptions::new(NodeId(1), catalogues))?;
+    let identity = Identity { node: NodeId(1), history: database.id(), lost: Vec::new() };
+    let drain = Drain::start(&database, DrainOptions::new(identity, catalogues))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| LakeError::Internal(error.to_string()))?;
     let began = Instant::now();

@@ -15,6 +15,7 @@ use arrow_array::{ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::SchemaRef as ArrowSchemaRef;
 use iceberg::arrow::schema_to_arrow_schema;
 use iceberg::spec::Schema;
+use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 
 use crate::columns::{LakeColumn, LakeKind, added_columns, check_table};
 use crate::error::LakeError;
@@ -48,13 +49,13 @@ pub enum LakeValue<'a> {
     Bytes(&'a [u8]),
     /// For [`LakeKind::Uuid`].
     Uuid([u8; 16]),
-    /// For [`LakeKind::Date`]: days since 1970-01-01.
+    /// For [`LakeKind::Date`]: days since 1970-01-01; the lowest and the highest number are infinite.
     Date(i32),
-    /// For [`LakeKind::TimeMicros`]: since midnight, and below 24 hours.
+    /// For [`LakeKind::TimeMicros`]: since midnight.
     TimeMicros(i64),
-    /// For [`LakeKind::TimestampMicros`]: since 1970-01-01 00:00.
+    /// For [`LakeKind::TimestampMicros`]: since 1970-01-01 00:00; infinite as a date is.
     TimestampMicros(i64),
-    /// For [`LakeKind::TimestamptzMicros`]: since 1970-01-01 00:00 UTC.
+    /// For [`LakeKind::TimestamptzMicros`]: since 1970-01-01 00:00 UTC; infinite as a date is.
     TimestamptzMicros(i64),
 }
 
@@ -286,6 +287,15 @@ impl Column {
                 })?;
                 Ok(16)
             }
+            (Values::Date(_), LakeValue::Date(days)) if is_infinite_date(days) => {
+                Err(self.refuse("an infinite date, which Iceberg has not,"))
+            }
+            (Values::Timestamp(_), LakeValue::TimestampMicros(micros))
+            | (Values::Timestamptz(_), LakeValue::TimestamptzMicros(micros))
+                if is_infinite_timestamp(micros) =>
+            {
+                Err(self.refuse("an infinite time, which Iceberg has not,"))
+            }
             (Values::Date(values), LakeValue::Date(days)) => {
                 values.append_value(days);
                 Ok(4)
@@ -410,8 +420,8 @@ mod tests {
         LakeValue::Uuid([7; 16]),
         LakeValue::Date(-1),
         LakeValue::TimeMicros(DAY_MICROS - 1),
-        LakeValue::TimestampMicros(i64::MIN),
-        LakeValue::TimestamptzMicros(i64::MAX),
+        LakeValue::TimestampMicros(i64::MIN + 1),
+        LakeValue::TimestamptzMicros(i64::MAX - 1),
     ];
 
     fn columns(is_nullable: bool) -> Vec<LakeColumn> {

@@ -10,6 +10,16 @@
 //! prefix = "main"
 //! ```
 //!
+//! A place for tables that is no catalogue is configured alike: a database that speaks PostgreSQL's
+//! protocol.
+//!
+//! ```toml
+//! [warehouse]
+//! kind = "postgres"
+//! uri = "postgres://drain@db.example.com:5432/warehouse"
+//! credential_variable = "WAREHOUSE_PASSWORD"
+//! ```
+//!
 //! Secrets are never in the file: it names environment variables, and the secrets among the
 //! properties that a catalogue knows are refused.
 
@@ -27,6 +37,8 @@ use serde::Deserialize;
 use crate::catalogue_sql::SqlCatalogue;
 use crate::error::LakeError;
 use crate::storage::{LakeStorageFactory, is_loopback, scheme_of};
+use crate::target::Place;
+use crate::wire::Door;
 
 /// A catalogue that does not even take the connection is away.
 pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -34,7 +46,9 @@ pub(crate) const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
 /// The properties of the REST catalogue's client that carry what the variables are for.
 const TOKEN_PROPERTY: &str = "token";
-pub(crate) const CREDENTIAL_PROPERTY: &str = "credential";
+const CREDENTIAL_PROPERTY: &str = "credential";
+/// The property with the file of certificates to trust, of a database.
+const ROOTS_PROPERTY: &str = "sslrootcert";
 /// Parts of names of properties that carry secrets.
 const SECRET_WORDS: [&str; 6] =
     ["token", "credential", "secret", "password", "authorization", "access-key"];
@@ -55,7 +69,7 @@ pub struct CatalogueConfig {
     #[serde(default)]
     pub token_variable: Option<String>,
     /// The environment variable with `client:secret`, for which the catalogue gives a token; with
-    /// the password for [`CatalogueKind::Sql`].
+    /// the password for [`CatalogueKind::Sql`] and [`CatalogueKind::Postgres`].
     #[serde(default)]
     pub credential_variable: Option<String>,
     /// Takes a catalogue or a store elsewhere than on this machine without TLS.
@@ -77,11 +91,43 @@ pub enum CatalogueKind {
     /// Iceberg's tables in a database that speaks PostgreSQL's protocol: see
     /// [`catalogue_sql`](crate::catalogue_sql).
     Sql,
+    /// No catalogue: the tables are in a database that speaks PostgreSQL's protocol.
+    Postgres,
     /// In this process, which forgets its tables with its end; the files stay. For tests.
     Memory,
 }
 
 impl CatalogueConfig {
+    /// Where the tables are, which `name` stands for in messages. Nothing is asked of it yet.
+    pub(crate) async fn place(&self, name: &str) -> Result<Place, LakeError> {
+        if self.kind != CatalogueKind::Postgres {
+            return Ok(Place::Catalogue(self.connect(name).await?));
+        }
+        let door = self.checked_properties().and_then(|mut properties| {
+            if self.warehouse.is_some() {
+                return Err("it has no warehouse: its tables are in the database".to_owned());
+            }
+            let door = self.door(&mut properties)?;
+            match properties.keys().next() {
+                None => Ok(door),
+                Some(key) => Err(format!("it has no property {key}")),
+            }
+        });
+        let refuse = |cause| LakeError::NoSuchCatalogue { name: name.to_owned(), cause };
+        Ok(Place::Database(Arc::new(door.map_err(refuse)?)))
+    }
+
+    /// The way to the database, with what the properties say of it, which is taken out.
+    pub(crate) fn door(&self, properties: &mut HashMap<String, String>) -> Result<Door, String> {
+        let uri = self.uri.as_deref().ok_or("it needs a uri")?;
+        if self.token_variable.is_some() {
+            return Err("it takes no token; its password is in credential_variable".to_owned());
+        }
+        let password = properties.remove(CREDENTIAL_PROPERTY);
+        let roots = properties.remove(ROOTS_PROPERTY);
+        Door::new(uri, password, self.allow_plain_text, roots.as_deref())
+    }
+
     /// The catalogue, which `name` stands for in messages. Nothing is asked of it yet, so one that
     /// is away shows with the first call. To be called on the runtime that the calls run on.
     ///
@@ -120,6 +166,9 @@ impl CatalogueConfig {
                 let builder = MemoryCatalogBuilder::default().with_storage_factory(storage);
                 let catalogue = builder.load(name, properties).await;
                 Ok(Arc::new(catalogue.map_err(|cause| refuse(cause.to_string()))?))
+            }
+            CatalogueKind::Postgres => {
+                Err(refuse("it is a database with tables, and no catalogue".to_owned()))
             }
             CatalogueKind::Sql => {
                 let catalogue = SqlCatalogue::new(name, self, properties, storage);
@@ -206,6 +255,20 @@ mod tests {
         parse(memory).unwrap().connect("prod").await.unwrap();
         let sql = "kind = 'sql'\nuri = 'postgres://u@127.0.0.1:1/c'\ncredential_variable = 'PATH'";
         parse(sql).unwrap().connect("prod").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_database_is_a_place_and_no_catalogue() {
+        let place = "kind = 'postgres'\nuri = 'postgres://u@127.0.0.1:1/c'\n";
+        assert!(matches!(parse(place).unwrap().place("prod").await, Ok(Place::Database(_))));
+        assert!(refused(place).await.contains("no catalogue"));
+        let place = async |more: &str| {
+            let config = parse(&format!("{place}{more}")).unwrap();
+            config.place("prod").await.err().unwrap().to_string()
+        };
+        assert!(place("warehouse = 's3://b'").await.contains("warehouse"));
+        assert!(place("token_variable = 'PATH'").await.contains("token"));
+        assert!(place("properties = { prefix = 'p' }").await.contains("prefix"));
     }
 
     #[tokio::test]

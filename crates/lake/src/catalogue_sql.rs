@@ -39,7 +39,6 @@
 //!    is lost, and the next request makes a new one.
 
 mod session;
-mod tls;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -55,13 +54,12 @@ use iceberg::{
     TableCommit, TableCreation, TableIdent,
 };
 
-use crate::catalogue::{CREDENTIAL_PROPERTY, CatalogueConfig};
-use session::{Door, Failure, IS_TABLE, Sessions, TYPE_COLUMN, TYPE_VALUE};
+use crate::catalogue::CatalogueConfig;
+use crate::wire::Failure;
+use session::{IS_TABLE, Sessions, TYPE_COLUMN, TYPE_VALUE};
 
 /// The property with the name under which the database knows the catalogue.
 const NAME_PROPERTY: &str = "catalog_name";
-/// The property with the file of certificates to trust.
-const ROOTS_PROPERTY: &str = "sslrootcert";
 /// The property of a namespace with the folder of its tables.
 const LOCATION_PROPERTY: &str = "location";
 /// The property that each namespace has, so that one without others exists.
@@ -92,13 +90,7 @@ impl SqlCatalogue {
         mut properties: HashMap<String, String>,
         storage: Arc<dyn StorageFactory>,
     ) -> std::result::Result<SqlCatalogue, String> {
-        let uri = config.uri.as_deref().ok_or("it needs a uri")?;
-        if config.token_variable.is_some() {
-            return Err("it takes no token; its password is in credential_variable".to_owned());
-        }
-        let password = properties.remove(CREDENTIAL_PROPERTY);
-        let roots = properties.remove(ROOTS_PROPERTY);
-        let door = Door::new(uri, password, config.allow_plain_text, roots.as_deref())?;
+        let door = config.door(&mut properties)?;
         let name = properties.remove(NAME_PROPERTY).unwrap_or_else(|| name.to_owned());
         let warehouse = config.warehouse.as_deref();
         Ok(SqlCatalogue {

@@ -202,8 +202,8 @@ pub fn check_table(schema: &Schema, columns: &[LakeColumn]) -> Result<(), LakeEr
     Ok(())
 }
 
-/// What no Iceberg table could have.
-fn check_columns(columns: &[LakeColumn]) -> Result<(), LakeError> {
+/// What no table of the lake could have.
+pub(crate) fn check_columns(columns: &[LakeColumn]) -> Result<(), LakeError> {
     for (place, column) in columns.iter().enumerate() {
         let name = column.name.as_str();
         if [NODE_COLUMN, LSN_COLUMN, AT_COLUMN].contains(&name) {
@@ -227,7 +227,7 @@ fn field_id(place: usize) -> Result<i32, LakeError> {
     i32::try_from(place + 1).map_err(|_| LakeError::Internal("too many columns".to_owned()))
 }
 
-fn mismatch(column: &str, expected: &str, found: &str) -> LakeError {
+pub(crate) fn mismatch(column: &str, expected: &str, found: &str) -> LakeError {
     LakeError::TableMismatch {
         column: column.to_owned(),
         expected: expected.to_owned(),

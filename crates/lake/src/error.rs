@@ -16,11 +16,9 @@ use crate::mark::{Mark, MarkUnreadable, NodeId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LakeError {
-    /// The catalogue did not answer in time. What was asked of it may or may not have happened:
+    /// The catalogue or the database did not answer in time. What was asked of it may or may not have happened:
     /// ask for the verdict before anything else.
-    #[error(
-        "the catalogue is away: {cause}. Nothing is lost; the drain goes on when it answers again"
-    )]
+    #[error("the lake is away: {cause}. Nothing is lost; the drain goes on when it answers again")]
     Away {
         /// What the last attempt met.
         cause: String,
@@ -35,9 +33,9 @@ pub enum LakeError {
         /// What was found.
         because: Box<FencedBecause>,
     },
-    /// The Iceberg table cannot take the columns.
+    /// The lake's table cannot take the columns.
     #[error(
-        "column {column} of the Iceberg table does not fit: expected {expected}, found {found}. \
+        "column {column} of the lake's table does not fit: expected {expected}, found {found}. \
          Drain into another table, or change this one with the engine that owns it"
     )]
     TableMismatch {
@@ -56,6 +54,23 @@ pub enum LakeError {
         /// What is wrong with it.
         cause: String,
     },
+    /// No table of a database can have this name.
+    #[error("{name:?} {cause}")]
+    NoSuchTarget {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The database of a table says no, and would say so again.
+    #[error(
+        "{cause}. Nothing is lost: put that right in the database that the rows go into, and CALL \
+         onrush.lake_flush"
+    )]
+    Refused {
+        /// What it said.
+        cause: String,
+    },
     /// Files of the table could not be written or read.
     #[error(
         "cannot {what}: {cause}. Check that the store is there and that this process may write \
@@ -67,9 +82,9 @@ pub enum LakeError {
         /// What the store said.
         cause: String,
     },
-    /// A column of a type that Iceberg has none for.
+    /// A column of a type that the lake has none for.
     #[error(
-        "column {column} is of type {data_type}, which has no counterpart in Iceberg. Leave the \
+        "column {column} is of type {data_type}, which has no counterpart in the lake. Leave the \
          column out, or give it another type, such as text"
     )]
     NoSuchKind {
@@ -113,6 +128,12 @@ impl LakeError {
         matches!(self, LakeError::Away { .. } | LakeError::Io { .. } | LakeError::Database(_))
     }
 
+    /// A claim has to look again.
+    pub(crate) fn lost_node_moved() -> LakeError {
+        let cause = "somebody drains as the node that was lost, up to this claim".to_owned();
+        LakeError::Away { cause }
+    }
+
     /// For failures at the store while something was being done.
     pub(crate) fn io(what: &str, cause: &iceberg::Error) -> LakeError {
         LakeError::Io { what: what.to_owned(), cause: cause.to_string() }
@@ -131,6 +152,13 @@ pub enum FencedBecause {
         expected: Uuid,
         /// The table that is there.
         found: Uuid,
+    },
+    /// The mark is of a table that had the name before.
+    OtherRelation {
+        /// The number that the marked table had in the database.
+        expected: u64,
+        /// That of the table that is there.
+        found: u64,
     },
     /// The node's mark was there and is not any more.
     MarkMissing,
@@ -171,6 +199,34 @@ pub enum FencedBecause {
         /// The mark's LSN.
         found: u64,
     },
+    /// Another node has closed this one and goes on in its place.
+    Closed {
+        /// The node that goes on.
+        by: NodeId,
+        /// Where this one ended.
+        at: u64,
+    },
+    /// A node that this database was restored from was closed by one that was restored from it, too.
+    LostNodeIsTaken {
+        /// The node that was lost.
+        node: NodeId,
+        /// The node that goes on in its place.
+        by: NodeId,
+    },
+    /// The node that this database was restored from is another database by now.
+    LostNodeIsAnother {
+        /// The node that was lost.
+        node: NodeId,
+        /// The history of the database that was restored.
+        expected: u128,
+        /// The mark's.
+        found: u128,
+    },
+    /// The database has notes of a history that is neither its own nor one that it was restored from.
+    RestoredUnnoticed {
+        /// The mark that is noted.
+        noted: Mark,
+    },
     /// A mark of the node's that this database has not asked for.
     NotNoted {
         /// The mark.
@@ -204,9 +260,15 @@ impl fmt::Display for FencedBecause {
                 "the name now leads to table {found}, rows went into {expected}. Somebody dropped \
                  or replaced it: bring the old one back, or detach and attach again"
             ),
+            FencedBecause::OtherRelation { expected, found } => write!(
+                formatter,
+                "its mark is of the table with the oid {expected}, and the one of that name now has \
+                 {found}. If it was dropped and made anew, attach the table to another one; if it \
+                 came back with all its rows, as from a dump, set table_oid in onrush_marks"
+            ),
             FencedBecause::MarkMissing => formatter.write_str(
-                "its mark is gone from the table's properties. Set the property again from the \
-                 newest snapshot's summary",
+                "its mark is gone. In an Iceberg table, set the property again from the newest \
+                 snapshot's summary; in a database, bring the row of onrush_marks back",
             ),
             FencedBecause::MarkUnreadable(cause) => write!(
                 formatter,
@@ -216,7 +278,34 @@ impl fmt::Display for FencedBecause {
             FencedBecause::OtherHistory { expected, found } => write!(
                 formatter,
                 "the mark is of history {found:032x}, this database's is {expected:032x}. Two \
-                 databases have the same node id: give this one another"
+                 databases have the same node id, or this one was restored from a backup of the \
+                 other: give this one a number of its own"
+            ),
+            FencedBecause::Closed { by, at } => write!(
+                formatter,
+                "node {by}, whose database was restored from a backup of this one, has closed it at \
+                 {at} and goes on in its place. Stop this server. Rows that it has beyond the backup \
+                 and that are not in the lake stay here alone: attach the table to another lake \
+                 table to keep them"
+            ),
+            FencedBecause::LostNodeIsTaken { node, by } => write!(
+                formatter,
+                "this database was restored from a backup of node {node}, and so was node {by}, \
+                 which goes on in its place already. Go on with node {by}, or detach the table and \
+                 attach it to another lake table"
+            ),
+            FencedBecause::LostNodeIsAnother { node, expected, found } => write!(
+                formatter,
+                "this database was restored from a backup of node {node} with history \
+                 {expected:032x}, and the mark of node {node} is of history {found:032x}. Another \
+                 database drains under its number: detach the table and attach it to another lake \
+                 table"
+            ),
+            FencedBecause::RestoredUnnoticed { noted } => write!(
+                formatter,
+                "the database has a note of the mark {noted}, which is of another history: it was \
+                 restored from a backup. Start it with a number of its own, --node N, so that it \
+                 closes the node that was lost and goes on in its place"
             ),
             FencedBecause::OtherNonce { found } => write!(
                 formatter,
@@ -226,9 +315,11 @@ impl fmt::Display for FencedBecause {
             ),
             FencedBecause::NotNoted { found } => write!(
                 formatter,
-                "the mark stands at {}, which this database has not brought it to: it is a copy, or \
-                 a backup that was restored. Go on with the original, or detach the table and attach \
-                 it to another Iceberg table",
+                "the mark stands at {}, which this database has not brought it to: it is a copy of \
+                 the folder, or a backup that was opened as it is. Go on with the original; or, if \
+                 that is lost, restore the backup with `onrush restore` and start it with a number \
+                 of its own, --node N, so that it closes this node and goes on in its place; or \
+                 detach the table and attach it to another lake table",
                 found.lsn
             ),
             FencedBecause::MarkBetween { from, found, to } => write!(

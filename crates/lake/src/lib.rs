@@ -1,15 +1,17 @@
-//! The lake drain: committed rows of a node come into Apache Iceberg tables, each exactly once.
+//! The lake drain: committed rows of a node come into tables of Apache Iceberg, or of a database that
+//! speaks PostgreSQL's protocol, each exactly once.
 //!
-//! Two halves. [`target`] and what is below it knows Iceberg and nothing of the node: it carries
-//! rows into one Iceberg table that many nodes share. [`drain`] knows the node's database: which
-//! tables are attached, which rows are due, and what is noted of the marks.
+//! Two halves. [`target`] and what is below it knows these tables and nothing of the node: it carries
+//! rows into one that many nodes share. [`drain`] knows the node's database: which tables are
+//! attached, which rows are due, and what is noted of the marks.
 //!
-//! Exactly once rests on one swap. The catalogue replaces a table's metadata in one step, and a
-//! commit puts a node's files and its [`mark`] into the same step, if main is still where the
-//! mark was seen. The mark says how far the node's rows have come, so the next to look sees whether
-//! a commit was applied, whatever became of its answer.
+//! Exactly once rests on one step: rows and [`mark`] together, if the mark is where it was. In
+//! Iceberg the catalogue replaces a table's metadata in one step, and a commit puts a node's files
+//! and its mark into the same step, if main is still where the mark was seen. In a database it is
+//! one transaction. The mark says how far the node's rows have come, so the next to look sees whether
+//! a commit was applied, whatever became of its answer. [`claim`] says who may move it.
 //!
-//! The way of a round:
+//! The way of a round into Iceberg; in a database 5 to 7 are a COPY and an UPDATE of the mark:
 //!
 //! 1. **Connect**: [`CatalogueConfig::connect`] makes a catalogue of the configuration's words.
 //! 2. **Open**: [`IcebergTarget::open_or_create`] finds the table, or makes it from
@@ -41,6 +43,7 @@
 pub mod batch;
 pub mod catalogue;
 pub mod catalogue_sql;
+pub mod claim;
 pub mod columns;
 pub mod drain;
 pub mod error;
@@ -50,13 +53,15 @@ mod line;
 pub mod mark;
 mod storage;
 pub mod target;
+mod wire;
 
 pub use batch::{BatchBuilder, LakeValue};
 pub use catalogue::{CatalogueConfig, CatalogueKind};
+pub use claim::{Claim, Claimant, Confirmed, ExpectedMark, LostNode};
 pub use columns::{AT_COLUMN, LSN_COLUMN, LakeColumn, LakeKind, NODE_COLUMN};
-pub use drain::{Drain, DrainCatalogue, DrainOptions};
+pub use drain::{Drain, DrainCatalogue, DrainOptions, Identity};
 pub use error::{FencedBecause, LakeError};
 pub use files::FileWriter;
 pub use iceberg::spec::DataFile;
 pub use mark::{Mark, NodeId};
-pub use target::{Claim, Confirmed, ExpectedMark, IcebergTarget, TargetState, Verdict};
+pub use target::{IcebergTarget, TargetState, Verdict};

@@ -5,6 +5,7 @@
 //! main's line repeats it. Snapshots that expired say nothing, neither for nor against.
 
 use iceberg::spec::{SnapshotRef, TableMetadata};
+use onrush_fault::{Fault, planted};
 
 use crate::error::FencedBecause;
 use crate::mark::{Mark, NodeId};
@@ -25,6 +26,11 @@ pub(crate) fn mark_on_main(
     if metadata.current_snapshot().is_none() {
         // Every mark came with a snapshot.
         return Err(FencedBecause::MainGone);
+    }
+    if planted(Fault::LakeMarkOfSnapshot) {
+        let newest = metadata.current_snapshot().map(|it| &it.summary().additional_properties);
+        let mark = newest.map_or(Ok(None), |summary| Mark::find(summary, node));
+        return mark.map_err(FencedBecause::MarkUnreadable);
     }
     for snapshot in main_line(metadata) {
         let summary = Mark::find(&snapshot.summary().additional_properties, node)

@@ -123,7 +123,7 @@ impl Run {
     async fn replace(&mut self, node: u32) {
         let notes = self.notes.get_mut(&node).unwrap();
         let expected = match self.chance.below(4) {
-            0 => ExpectedMark::Nothing { start_lsn: START },
+            0 => ExpectedMark::start(START),
             1 if notes.len() > 1 => {
                 notes.pop();
                 ExpectedMark::Confirmed(notes[notes.len() - 1])

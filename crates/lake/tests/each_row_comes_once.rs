@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use iceberg::spec::{MAIN_BRANCH, SnapshotReference, SnapshotRetention};
 use iceberg::{Catalog, TableUpdate};
-use onrush_lake::{ExpectedMark, FencedBecause, LakeError, Verdict};
+use onrush_lake::{Claimant, ExpectedMark, FencedBecause, LakeError, Verdict};
 use world::*;
 
 /// A catalogue with a node that has drained ten rows.
@@ -387,9 +387,10 @@ async fn a_mark_that_is_missing_unreadable_or_of_another_history_fences() {
     // Another database under the same number.
     let catalogue = Arc::new(FaultyCatalogue::new());
     let process = start(&catalogue, 7).await;
-    let expected = ExpectedMark::Nothing { start_lsn: START };
     let target = open(&catalogue).await;
-    let because = fenced(target.claim(process.node, 99, 1, expected, PATIENCE).await);
+    let by = Claimant { node: process.node, history: 99, nonce: 1, lost: &[] };
+    let expected = ExpectedMark::start(START);
+    let because = fenced(target.claim(&by, expected, PATIENCE).await);
     let found = process.history;
     assert_eq!(because, FencedBecause::OtherHistory { expected: 99, found });
 }

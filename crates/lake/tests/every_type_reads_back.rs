@@ -15,8 +15,8 @@ use futures::TryStreamExt;
 use iceberg::spec::{DataFile, PartitionSpec, Schema, Transform};
 use iceberg::{Catalog, NamespaceIdent, TableCreation};
 use onrush_lake::{
-    CatalogueConfig, CatalogueKind, ExpectedMark, FileWriter, IcebergTarget, LakeColumn, LakeError,
-    LakeKind, LakeValue, NodeId, Verdict,
+    CatalogueConfig, CatalogueKind, Claimant, ExpectedMark, FileWriter, IcebergTarget, LakeColumn,
+    LakeError, LakeKind, LakeValue, NodeId, Verdict,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,8 +120,9 @@ async fn drain(
     write: impl AsyncFn(&mut FileWriter),
     to_lsn: u64,
 ) -> Vec<DataFile> {
-    let expected = ExpectedMark::Nothing { start_lsn: 1 };
-    let mark = target.claim(NODE, 1, 2, expected, PATIENCE).await.unwrap().mark;
+    let by = Claimant { node: NODE, history: 1, nonce: 2, lost: &[] };
+    let claim = target.claim(&by, ExpectedMark::start(1), PATIENCE).await.unwrap();
+    let mark = claim.mark;
     let mut writer = target.files(NODE, mark.lsn, to_lsn).unwrap();
     write(&mut writer).await;
     let files = writer.close().await.unwrap();

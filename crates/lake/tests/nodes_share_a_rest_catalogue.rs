@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use iceberg::Catalog;
 use onrush_lake::{
-    CatalogueConfig, CatalogueKind, Claim, ExpectedMark, FencedBecause, IcebergTarget, LakeError,
-    LakeValue, Mark, NodeId, Verdict,
+    CatalogueConfig, CatalogueKind, Claim, Claimant, ExpectedMark, FencedBecause, IcebergTarget,
+    LakeError, LakeValue, Mark, NodeId, Verdict,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,12 +42,13 @@ async fn drain(catalogue: Arc<dyn Catalog>, table: String, node: NodeId) -> usiz
         IcebergTarget::open_or_create(catalogue, &table, &columns, &["id"], PATIENCE).await.unwrap()
     };
     let before = open().await;
-    let expected = ExpectedMark::Nothing { start_lsn: START };
+    let expected = ExpectedMark::start(START);
+    let by = |nonce| Claimant { node, history: 1, nonce, lost: &[] };
     let Claim { mark: mark_before, confirmed } =
-        before.claim(node, 1, 1, expected, PATIENCE).await.unwrap();
+        before.claim(&by(1), expected, PATIENCE).await.unwrap();
     let target = open().await;
     let expected = ExpectedMark::Confirmed(confirmed);
-    let Claim { mut mark, .. } = target.claim(node, 1, 2, expected, PATIENCE).await.unwrap();
+    let Claim { mut mark, .. } = target.claim(&by(2), expected, PATIENCE).await.unwrap();
     let mut refused = 0;
     for _ in 0..ROUNDS {
         let to = mark.at(mark.lsn + ROWS);

@@ -7,7 +7,9 @@ use std::time::Duration;
 use onrush::{Database, Row, Table, TableChange, Transaction, Value, Waiting};
 use onrush_lake::drain::attachment::{self, Attachment};
 use onrush_lake::drain::state::TableState;
-use onrush_lake::{CatalogueConfig, Drain, DrainCatalogue, DrainOptions, LakeError, NodeId};
+use onrush_lake::{
+    CatalogueConfig, Drain, DrainCatalogue, DrainOptions, Identity, LakeError, NodeId,
+};
 use parking_lot::Mutex;
 
 use crate::error::{Result, SqlError, state};
@@ -23,24 +25,25 @@ impl Lake {
     /// Starts to drain what is attached.
     pub(crate) fn start(
         database: &Database,
-        node: Option<u32>,
+        identity: Option<Identity>,
         catalogues: &BTreeMap<String, CatalogueConfig>,
     ) -> std::result::Result<Lake, ServerError> {
         if catalogues.is_empty() {
             return Ok(Lake { drain: Mutex::default() });
         }
-        let Some(node) = node else {
+        let Some(identity) = identity else {
             return Err(ServerError::BadOption {
                 setting: "lake",
                 given: catalogues.keys().cloned().collect::<Vec<_>>().join(", "),
-                reason: "a node that drains has a number: give --node, too",
+                reason: "a node that drains has a number: give --node, too. A database that was restored takes another \
+                         number than the node that was lost",
             });
         };
         let configured = |(name, config): (&String, &CatalogueConfig)| {
             (name.clone(), DrainCatalogue::Configured(config.clone()))
         };
         let catalogues = catalogues.iter().map(configured).collect();
-        let drain = Drain::start(database, DrainOptions::new(NodeId(node), catalogues))?;
+        let drain = Drain::start(database, DrainOptions::new(identity, catalogues))?;
         Ok(Lake { drain: Mutex::new(Some(Arc::new(drain))) })
     }
 
@@ -206,11 +209,14 @@ impl From<LakeError> for SqlError {
         let code = match &error {
             LakeError::Away { .. } | LakeError::Io { .. } => state::CONNECTION_FAILURE,
             LakeError::TableMismatch { .. } => state::DATATYPE_MISMATCH,
-            LakeError::NoSuchCatalogue { .. } => state::INVALID_PARAMETER_VALUE,
-            LakeError::NoSuchKind { .. } => state::FEATURE_NOT_SUPPORTED,
-            LakeError::Fenced { .. } | LakeError::NoTable { .. } | LakeError::HasRows { .. } => {
-                state::NOT_IN_PREREQUISITE_STATE
+            LakeError::NoSuchCatalogue { .. } | LakeError::NoSuchTarget { .. } => {
+                state::INVALID_PARAMETER_VALUE
             }
+            LakeError::NoSuchKind { .. } => state::FEATURE_NOT_SUPPORTED,
+            LakeError::Fenced { .. }
+            | LakeError::NoTable { .. }
+            | LakeError::HasRows { .. }
+            | LakeError::Refused { .. } => state::NOT_IN_PREREQUISITE_STATE,
             LakeError::Row(_) => state::NUMERIC_OUT_OF_RANGE,
             _ => state::INTERNAL,
         };

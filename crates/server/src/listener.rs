@@ -94,6 +94,27 @@ pub enum ServerError {
         /// What it was to be.
         asked: u32,
     },
+    /// A number of a node whose database was lost.
+    #[error(
+        "the number {asked} belongs to the history that was lost: the database was restored from a backup, and rows \
+         and keys of node {asked} may be elsewhere. Give it a number that no node has had"
+    )]
+    LostNode {
+        /// What it was to be.
+        asked: u32,
+    },
+    /// A database whose backup was restored twice, and never started as a server in between.
+    #[error(
+        "the database cannot be node {asked}: it was restored from a backup of node {lost} more than once, and no \
+         server ran in between, so up to where it has that node's rows is not known. Restore the backup of node {lost} \
+         itself"
+    )]
+    UnknownHistory {
+        /// What it was to be.
+        asked: u32,
+        /// What the database was that was lost.
+        lost: u32,
+    },
     /// An address or socket that cannot be listened on.
     #[error("cannot listen on {place}: {cause}; choose another, or end what is listening there")]
     Listen {
@@ -198,7 +219,8 @@ impl Server {
         let BoundServer { options, tls, tcp } = bound;
         drop_leftovers(&database)?;
         let node = node::of(&database, options.node)?;
-        let lake = Arc::new(Lake::start(&database, node, &options.catalogues)?);
+        let lake = Arc::new(Lake::start(&database, node.clone(), &options.catalogues)?);
+        let node = node.map(|identity| identity.node.0);
         let access = Arc::new(Access::load(&database)?);
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;

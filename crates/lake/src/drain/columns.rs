@@ -9,7 +9,6 @@
 //! | date; time; timestamp; timestamptz | the same, in microseconds |
 
 use onrush::{Clock, ColumnDefinition, DataType, TableDefinition, Value};
-use onrush_types::calendar::{is_infinite_date, is_infinite_timestamp};
 
 use crate::batch::LakeValue;
 use crate::columns::{LakeColumn, LakeKind};
@@ -62,12 +61,12 @@ fn kind_of(column: &ColumnDefinition) -> Result<LakeKind, LakeError> {
     })
 }
 
-/// A value of a column of this type, as the lake has it.
+/// A value of a column of this type, as the lake has it. Infinite dates and times are the lowest and the highest
+/// number.
 pub(super) fn value_of<'v>(
     data_type: DataType,
     value: &'v Value<'_>,
 ) -> Result<LakeValue<'v>, LakeError> {
-    let infinite = || Err(LakeError::Row(format!("{value} is no value that Iceberg knows")));
     Ok(match (data_type, value) {
         (_, Value::Null) => LakeValue::Null,
         (_, Value::Boolean(value)) => LakeValue::Boolean(*value),
@@ -86,14 +85,8 @@ pub(super) fn value_of<'v>(
         (_, Value::Text(text)) => LakeValue::Text(text),
         (_, Value::Bytes(bytes)) => LakeValue::Bytes(bytes),
         (_, Value::Uuid(uuid)) => LakeValue::Uuid(uuid.into_bytes()),
-        (_, Value::Date(days)) if is_infinite_date(*days) => return infinite(),
         (_, Value::Date(days)) => LakeValue::Date(*days),
         (_, Value::Time(micros)) => LakeValue::TimeMicros(*micros),
-        (_, Value::Timestamp(micros) | Value::TimestampTz(micros))
-            if is_infinite_timestamp(*micros) =>
-        {
-            return infinite();
-        }
         (_, Value::Timestamp(micros)) => LakeValue::TimestampMicros(*micros),
         (_, Value::TimestampTz(micros)) => LakeValue::TimestamptzMicros(*micros),
         (data_type, value) => {

@@ -1,13 +1,14 @@
-//! Carries the rows of tables into their Iceberg tables, a round after the other.
+//! Carries the rows of tables into their tables in the lake, a round after the other.
 //!
 //! One thread drains all attached tables of a database, one after the other. What a round takes is told by the table
 //! itself: each row has the LSN that wrote it, and only leaves with newer ones are read. So no log is held, and a
 //! database that was closed in between goes on where it was.
 //!
-//! - [`attachment`]: which tables are attached to which Iceberg tables; kept in the database.
+//! - [`attachment`]: which tables are attached to which tables of the lake; kept in the database.
 //! - `columns`: columns and values of a table as the lake has them.
 //! - `notes`: how far each table is, as this node knows it; kept in the database, before and after each commit.
 //! - `round`: one round of one table.
+//! - `rows`: the rows that it brings.
 //! - `thread`: whose turn it is.
 //! - [`state`]: what is told of it.
 //!
@@ -16,11 +17,15 @@
 //!    drained changes, and none that is to be drained goes.
 //! 2. A round takes what a durable snapshot sees: nothing that a crash could take back is in the lake.
 //! 3. A mark that this node has not noted before it asked for it is somebody else's, and stops the drain.
+//! 4. A database that was restored drains as a node of its own, which closes the one that was lost ([`claim`]).
+//!
+//! [`claim`]: crate::claim
 
 pub mod attachment;
 mod columns;
 mod notes;
 mod round;
+mod rows;
 pub mod state;
 mod thread;
 
@@ -35,17 +40,29 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::catalogue::CatalogueConfig;
+use crate::claim::LostNode;
 use crate::error::LakeError;
 use crate::mark::NodeId;
 use attachment::Attachment;
 use state::TableState;
 use thread::{Command, Drains};
 
+/// Which of many nodes a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number, which is of one history for ever.
+    pub node: NodeId,
+    /// Drawn when the database was made or restored.
+    pub history: u128,
+    /// The nodes that it was restored from, one from the other, the oldest first.
+    pub lost: Vec<LostNode>,
+}
+
 /// Who drains, and where to.
 #[derive(Debug, Clone)]
 pub struct DrainOptions {
     /// Which of many nodes the database is.
-    pub node: NodeId,
+    pub identity: Identity,
     /// The catalogues that tables may be attached to, by their names.
     pub catalogues: BTreeMap<String, DrainCatalogue>,
     /// How long a catalogue that does not answer is asked before a table has to wait for its next turn.
@@ -55,8 +72,8 @@ pub struct DrainOptions {
 impl DrainOptions {
     /// A catalogue is asked for ten seconds.
     #[must_use]
-    pub fn new(node: NodeId, catalogues: BTreeMap<String, DrainCatalogue>) -> DrainOptions {
-        DrainOptions { node, catalogues, patience: Duration::from_secs(10) }
+    pub fn new(identity: Identity, catalogues: BTreeMap<String, DrainCatalogue>) -> DrainOptions {
+        DrainOptions { identity, catalogues, patience: Duration::from_secs(10) }
     }
 }
 
@@ -106,7 +123,7 @@ impl Drain {
     /// Which node drains.
     #[must_use]
     pub fn node(&self) -> NodeId {
-        self.shared.options.node
+        self.shared.options.identity.node
     }
 
     /// Whether a table could be attached so: opens its Iceberg table, which is made if there is none. In the database

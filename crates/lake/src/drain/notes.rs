@@ -1,17 +1,19 @@
 //! How far each table is in the lake, as this node knows it: what was confirmed, and what was asked for since. Kept in
 //! a table of the database and durable before the catalogue is asked, so that a mark which the lake shows later is
 //! either one of these or somebody else's: of a copy of the database, or of one that a backup was restored from. They
-//! name the Iceberg table: a table that is attached to another one begins without notes.
+//! name the lake's table: a table that is attached to another one begins without notes. A database that was restored
+//! has the notes of the one that was lost, until its own first claim.
 
 use onrush::{
     ColumnDefinition, DataType, Database, Durability, Result, Row, Table, TableDefinition, Value,
 };
 use uuid::Uuid;
 
+use super::Identity;
 use super::attachment::{Attachment, made};
+use crate::claim::Confirmed;
 use crate::error::{FencedBecause, LakeError};
-use crate::mark::Mark;
-use crate::target::Confirmed;
+use crate::mark::{Mark, NodeId};
 
 const NOTES: &str = "onrush.lake_notes";
 
@@ -25,6 +27,26 @@ pub(super) struct Notes {
 }
 
 impl Notes {
+    /// Takes out what is noted of nodes that were lost: what the youngest one had confirmed.
+    ///
+    /// # Errors
+    /// Something is noted of a history that is none of them.
+    pub(super) fn take_lost(
+        &mut self,
+        own: &Identity,
+    ) -> std::result::Result<Option<(NodeId, Confirmed)>, FencedBecause> {
+        let node_of = |mark: &Mark| own.lost.iter().find(|lost| lost.history == mark.history);
+        let is_own = |mark: &Mark| mark.history == own.history;
+        let confirmed = self.confirmed.filter(|(_, mark)| !is_own(mark));
+        let mut noted = confirmed.iter().map(|(_, mark)| mark).chain(&self.asked);
+        if let Some(noted) = noted.find(|mark| !is_own(mark) && node_of(mark).is_none()) {
+            return Err(FencedBecause::RestoredUnnoticed { noted: *noted });
+        }
+        self.asked.retain(is_own);
+        self.confirmed = self.confirmed.filter(|(_, mark)| is_own(mark));
+        Ok(confirmed.and_then(|(it, mark)| Some((node_of(&mark)?.node, it))))
+    }
+
     /// Whether the mark that the lake shows is one of this node's own.
     pub(super) fn check(&self, found: Option<Mark>) -> std::result::Result<(), FencedBecause> {
         let confirmed = self.confirmed.map(|(_, mark)| mark);
@@ -121,7 +143,7 @@ mod tests {
     use super::*;
 
     fn mark(nonce: u128, lsn: u64) -> Mark {
-        Mark { history: 1, nonce, lsn }
+        Mark::new(1, nonce, lsn)
     }
 
     fn confirmed(mark: Mark) -> (Confirmed, Mark) {
@@ -146,6 +168,25 @@ mod tests {
             let refused = FencedBecause::NotNoted { found: other };
             assert_eq!(notes.check(Some(other)), Err(refused));
         }
+    }
+
+    #[test]
+    fn notes_of_a_lost_node_are_told_from_ones_own() {
+        use crate::claim::LostNode;
+
+        let lost = LostNode { node: NodeId(7), history: 1, restored_to: 9 };
+        let restored = Identity { node: NodeId(8), history: 2, lost: vec![lost] };
+        let (theirs, own) = (mark(1, 5), Mark::new(2, 3, 5));
+        let mut notes = Notes { confirmed: Some(confirmed(theirs)), asked: vec![mark(1, 8), own] };
+        let unnoticed = Identity { lost: Vec::new(), ..restored.clone() };
+        let refused = FencedBecause::RestoredUnnoticed { noted: theirs };
+        assert_eq!(notes.clone().take_lost(&unnoticed), Err(refused));
+        let taken = (NodeId(7), confirmed(theirs).0);
+        assert_eq!(notes.take_lost(&restored), Ok(Some(taken)));
+        assert_eq!(notes, Notes { confirmed: None, asked: vec![own] });
+        let mut notes = Notes { confirmed: Some(confirmed(own)), asked: Vec::new() };
+        assert_eq!(notes.take_lost(&restored), Ok(None));
+        assert!(notes.confirmed.is_some());
     }
 
     #[test]

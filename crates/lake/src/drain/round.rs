@@ -1,36 +1,32 @@
-//! One round of one table: what was written since the last one becomes files, and these a commit.
+//! One round of one table: what was written since the last one is staged, and appended in a commit.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use iceberg::spec::DataFile;
-use onrush::{DataType, Database, Lsn, Row, Snapshot, TableDefinition, WrittenRow};
+use onrush::{Database, Lsn, Snapshot, TableDefinition};
+use onrush_fault::{Fault, planted};
 
 use super::attachment::Attachment;
 use super::notes::{NoteTable, Notes};
-use super::{DrainOptions, columns};
-use crate::batch::BatchBuilder;
+use super::rows::RangeRows;
+use super::{DrainOptions, Identity, columns};
+use crate::claim::{Claimant, Confirmed, ExpectedMark, check_open, start_after};
 use crate::columns::LakeColumn;
 use crate::error::{FencedBecause, LakeError};
-use crate::files::FileWriter;
 use crate::mark::{Mark, NodeId};
-use crate::target::{Confirmed, ExpectedMark, IcebergTarget, Verdict};
+use crate::target::{Counts, Staged, Target, Verdict};
 
-/// A batch is cut at so many rows, and at so many bytes: it is held in memory.
-const BATCH_ROWS: usize = 16 << 10;
-const BATCH_BYTES: usize = 8 << 20;
 /// Files that were not committed are left alone by those who look for orphans, for so long at least.
 const FILES_ARE_SAFE_FOR: Duration = Duration::from_secs(600);
 /// How often the catalogue may refuse the files of a round before another table has its turn.
 const TRIES: u32 = 10;
 
-/// Files that are written and of which it is not known that they are in the lake. Their range is fixed: a commit that
-/// was sent may come late, and then its mark is this one.
-struct Staged {
+/// Rows that are staged and of which it is not known that they are in the lake. Their range is fixed: a commit that was
+/// sent may come late, and then its mark is this one.
+struct Pending {
     to: Mark,
-    files: Vec<DataFile>,
-    rows: u64,
+    staged: Staged,
     written_at: Instant,
-    /// They were refused so often that they may not fit the Iceberg table any more.
+    /// They were refused so often that they may not fit the lake's table any more.
     is_stale: bool,
 }
 
@@ -44,64 +40,96 @@ pub(super) struct Brought {
     pub(super) refusals: u64,
 }
 
-/// A table whose Iceberg table is open and claimed.
+impl Brought {
+    /// A commit was applied.
+    fn add(&mut self, counts: &Counts) {
+        let Counts { rows, files, bytes } = *counts;
+        self.rows += rows;
+        self.files += files;
+        self.bytes += bytes;
+        self.commits += 1;
+    }
+}
+
+/// A table whose table in the lake is open and claimed.
 pub(super) struct Round {
     attachment: Attachment,
     node: NodeId,
     patience: Duration,
-    target: IcebergTarget,
-    /// Those that the Iceberg table was opened with.
+    target: Target,
+    /// Those that the lake's table was opened with.
     columns: Vec<LakeColumn>,
     notes: Notes,
     mark: Mark,
     /// Between the mark and it there are no rows.
     read_to: Lsn,
-    staged: Option<Staged>,
+    pending: Option<Pending>,
     /// The commit that was asked for last is to be looked for.
     is_unknown: bool,
 }
 
 impl Round {
-    /// Opens and claims the Iceberg table. `own`: history, and the nonce of this process.
+    /// Claims the lake's table, with the nonce of this process.
     pub(super) async fn open(
         options: &DrainOptions,
         kept: &NoteTable,
-        (target, columns): (IcebergTarget, Vec<LakeColumn>),
+        (target, columns): (Target, Vec<LakeColumn>),
         attachment: &Attachment,
-        (history, nonce): (u128, u128),
+        nonce: u128,
     ) -> Result<Round, LakeError> {
-        let DrainOptions { node, patience, .. } = *options;
-        let mut notes = kept.read(attachment)?;
+        let DrainOptions { identity, patience, .. } = options;
+        let Identity { node, history, lost } = identity;
+        let (node, history, patience) = (*node, *history, *patience);
+        let before = kept.read(attachment)?;
         let fence = |because| {
             let because = Box::new(because);
             LakeError::Fenced { node, table: attachment.name.clone(), because }
         };
         let found = target.load(patience).await?;
-        if found.unreadable.contains(&node) {
+        let touched = lost.iter().map(|lost| lost.node).chain([node]);
+        if let Some(node) = touched.into_iter().find(|node| found.unreadable.contains(node)) {
             return Err(LakeError::Internal(format!(
                 "the mark of node {node} in {} is of a form that is not known",
                 attachment.name
             )));
         }
         let mark = found.marks.get(&node).copied();
+        if let Some(found) = mark {
+            check_open(found).map_err(fence)?;
+            if found.history != history {
+                let (expected, found) = (history, found.history);
+                return Err(fence(FencedBecause::OtherHistory { expected, found }));
+            }
+        }
+        let mut notes = before.clone();
+        let of_lost = notes.take_lost(identity).map_err(fence)?;
         notes.check(mark).map_err(fence)?;
-        // Where the claim may find the mark: where it is, or where what was asked for before may still bring it.
-        let start_lsn = mark.map_or(Lsn::FIRST.0, |mark| mark.lsn);
+        // Where the claim may find the mark: where it is, or where what was asked for before may still bring it. A
+        // node that was restored begins where those before it ended.
+        let start_lsn = match mark {
+            Some(mark) => mark.lsn,
+            None => start_after(&found.marks, lost).unwrap_or(Lsn::FIRST.0),
+        };
         let mut starts: Vec<u64> = notes.asked.iter().map(|mark| mark.lsn).collect();
         starts.push(start_lsn);
         if let Some((mark, snapshot_id)) = mark.zip(found.snapshot_id) {
             let (table_uuid, lsn) = (found.table_uuid, mark.lsn);
             notes.confirmed = Some((Confirmed { table_uuid, snapshot_id, lsn }, mark));
         }
-        for lsn in starts.iter().copied().filter(|lsn| *lsn >= start_lsn) {
-            notes.ask(Mark { history, nonce, lsn });
-        }
-        kept.write(attachment, &notes)?;
         let expected = match notes.confirmed {
-            None => ExpectedMark::Nothing { start_lsn },
+            None => ExpectedMark::Nothing { start_lsn, of_lost },
             Some((confirmed, _)) => ExpectedMark::Confirmed(confirmed),
         };
-        let claim = match target.claim(node, history, nonce, expected, patience).await {
+        // What the lost node had confirmed stays noted until something of this one's is.
+        notes.confirmed = notes.confirmed.or(before.confirmed);
+        // Without a mark, lower starts are those of claims that may come late, and higher ones too.
+        let is_start = |lsn: &u64| mark.is_none() || *lsn >= start_lsn;
+        for lsn in starts.iter().copied().filter(is_start) {
+            notes.ask(Mark::new(history, nonce, lsn));
+        }
+        kept.write(attachment, &notes)?;
+        let by = Claimant { node, history, nonce, lost };
+        let claim = match target.claim(&by, expected, patience).await {
             Err(LakeError::Fenced { because, .. }) if is_own(&because, &notes) => {
                 return Err(LakeError::Away { cause: "an earlier claim came late".into() });
             }
@@ -122,7 +150,7 @@ impl Round {
             notes,
             mark: claim.mark,
             read_to: Lsn(claim.mark.lsn),
-            staged: None,
+            pending: None,
             is_unknown: false,
         })
     }
@@ -143,86 +171,56 @@ impl Round {
         brought: &mut Brought,
     ) -> Result<(), LakeError> {
         // What was staged before comes first.
-        if self.staged.is_some() {
+        if self.pending.is_some() {
             self.commit(database, kept, brought).await?;
         }
         self.stage(database).await?;
-        if self.staged.is_some() {
+        if self.pending.is_some() {
             self.commit(database, kept, brought).await?;
         }
         Ok(())
     }
 
-    /// Writes files of the rows that were written since the last round.
+    /// Stages the rows that were written since the last round.
     async fn stage(&mut self, database: &Database) -> Result<(), LakeError> {
         let snapshot = database.session()?.durable_snapshot()?;
         let end = snapshot.lsn();
         if end <= self.read_to {
             return Ok(());
         }
-        let to = self.mark.at(end.0);
-        match self.write(database, &snapshot, to).await? {
-            Some(staged) => (self.staged, self.is_unknown) = (Some(staged), false),
+        match self.stage_to(database, &snapshot, self.mark.at(end.0)).await? {
+            Some(pending) => (self.pending, self.is_unknown) = (Some(pending), false),
             None => self.read_to = end,
         }
         Ok(())
     }
 
-    /// Writes files of the rows up to the mark `to`, which the snapshot sees; none if there are no rows.
-    async fn write(
+    /// Stages the rows up to the mark `to`, which the snapshot sees; none if there are no rows.
+    async fn stage_to(
         &self,
         database: &Database,
         snapshot: &Snapshot,
         to: Mark,
-    ) -> Result<Option<Staged>, LakeError> {
+    ) -> Result<Option<Pending>, LakeError> {
+        let rows = self.rows(database, snapshot, to)?;
+        let staged = self.target.stage(self.node, (&self.mark, &to), rows).await?;
+        let written_at = Instant::now();
+        Ok(staged.map(|staged| Pending { to, staged, written_at, is_stale: false }))
+    }
+
+    fn rows(
+        &self,
+        database: &Database,
+        snapshot: &Snapshot,
+        to: Mark,
+    ) -> Result<RangeRows, LakeError> {
         let number = self.attachment.table;
         let table = database.table_numbered(number).ok_or(LakeError::NoTable { number })?;
-        let definition = table.definition();
-        self.check_columns(definition)?;
-        let kinds: Vec<(usize, DataType)> =
-            definition.shown_columns().map(|at| (at, definition.columns()[at].data_type)).collect();
-        let at = micros_now();
-        let mut batch = self.target.batches(self.node)?;
-        let (mut files, mut rows) = (None, 0);
-        for row in snapshot.written_since(&table, self.read_to)? {
-            let WrittenRow { lsn, row } = row?;
-            if lsn.0 >= to.lsn {
-                continue;
-            }
-            for (column, data_type) in &kinds {
-                let value = columns::value_of(*data_type, &row[*column]);
-                batch.push(value.map_err(|error| in_row(error, definition, *column, &row))?)?;
-            }
-            batch.end_row(lsn.0, at)?;
-            rows += 1;
-            if batch.rows() >= BATCH_ROWS || batch.bytes() >= BATCH_BYTES {
-                self.write_batch(&mut files, &mut batch, to).await?;
-                // Whoever wants the drain to stop has a turn.
-                tokio::task::yield_now().await;
-            }
-        }
-        if batch.rows() > 0 {
-            self.write_batch(&mut files, &mut batch, to).await?;
-        }
-        let Some(files) = files else { return Ok(None) };
-        let files = files.close().await?;
-        Ok(Some(Staged { to, files, rows, written_at: Instant::now(), is_stale: false }))
+        self.check_columns(table.definition())?;
+        RangeRows::new(table, snapshot, self.read_to, Lsn(to.lsn))
     }
 
-    async fn write_batch(
-        &self,
-        files: &mut Option<FileWriter>,
-        batch: &mut BatchBuilder,
-        to: Mark,
-    ) -> Result<(), LakeError> {
-        let files = match files {
-            Some(files) => files,
-            none => none.insert(self.target.files(self.node, self.mark.lsn, to.lsn)?),
-        };
-        files.write(batch.finish()?).await
-    }
-
-    /// Values go to columns by their places, so these must be those that the Iceberg table was opened with.
+    /// Values go to columns by their places, so these must be those that the lake's table was opened with.
     fn check_columns(&self, definition: &TableDefinition) -> Result<(), LakeError> {
         let (columns, _) = columns::of_table(definition)?;
         if columns == self.columns {
@@ -247,20 +245,44 @@ impl Round {
         kept: &NoteTable,
         brought: &mut Brought,
     ) -> Result<(), LakeError> {
-        let Some(to) = self.staged.as_ref().map(|staged| staged.to) else { return Ok(()) };
-        let from = self.mark;
-        if self.notes.ask(to) {
+        let Some(mut pending) = self.pending.take() else { return Ok(()) };
+        let outcome = self.commit_pending(&mut pending, database, kept, brought).await;
+        if outcome.is_err() {
+            self.pending = Some(pending);
+        }
+        outcome
+    }
+
+    async fn commit_pending(
+        &mut self,
+        pending: &mut Pending,
+        database: &Database,
+        kept: &NoteTable,
+        brought: &mut Brought,
+    ) -> Result<(), LakeError> {
+        let (from, mut to) = (self.mark, pending.to);
+        if self.notes.ask(to) && !planted(Fault::LakeAskNotNoted) {
             kept.write(&self.attachment, &self.notes)?;
+        }
+        if let (Some((confirmed, _)), true) =
+            (self.notes.confirmed, planted(Fault::LakeConfirmedEarly))
+        {
+            let confirmed = Confirmed { lsn: to.lsn, ..confirmed };
+            kept.write(&self.attachment, &Notes::of(confirmed, to))?;
         }
         let mut refused = String::new();
         for _ in 0..TRIES {
             let was_unknown = std::mem::replace(&mut self.is_unknown, true);
             let verdict = match was_unknown {
-                true => self.target.verdict(self.node, &from, &to, self.patience).await?,
+                true => self.target.verdict(self.node, (&from, &to), self.patience).await?,
                 false => {
-                    self.write_missing(database).await?;
-                    let files = self.staged.as_ref().map_or(&[][..], |staged| &staged.files);
-                    self.target.append(self.node, &from, &to, files, self.patience).await?
+                    self.stage_missing(database, pending).await?;
+                    let again = || {
+                        let snapshot = database.session()?.durable_snapshot()?;
+                        self.rows(database, &snapshot, to)
+                    };
+                    let (range, staged) = ((&from, &to), &mut pending.staged);
+                    self.target.append(self.node, range, staged, again, self.patience).await?
                 }
             };
             self.is_unknown = false;
@@ -268,37 +290,41 @@ impl Round {
                 Verdict::Applied(confirmed) => {
                     self.notes = Notes::of(confirmed, to);
                     (self.mark, self.read_to) = (to, Lsn(to.lsn));
-                    if let Some(staged) = self.staged.take() {
-                        brought.rows += staged.rows;
-                        brought.files += staged.files.len() as u64;
-                        let bytes = staged.files.iter().map(|file| file.file_size_in_bytes());
-                        brought.bytes += bytes.sum::<u64>();
-                        brought.commits += 1;
-                    }
-                    kept.write(&self.attachment, &self.notes)?;
-                    return Ok(());
+                    brought.add(&pending.staged.counts);
+                    return Ok(kept.write(&self.attachment, &self.notes)?);
                 }
                 Verdict::NotApplied { cause } => {
                     brought.refusals += u64::from(!was_unknown);
                     refused = cause;
+                    if planted(Fault::LakeRangeGrows) {
+                        let snapshot = database.session()?.durable_snapshot()?;
+                        to = from.at(snapshot.lsn().0);
+                        self.notes.ask(to);
+                        if let Some(longer) = self.stage_to(database, &snapshot, to).await? {
+                            *pending = longer;
+                        }
+                    }
                 }
             }
         }
-        if let Some(staged) = &mut self.staged {
-            staged.is_stale = true;
-        }
+        pending.is_stale = true;
         Err(LakeError::Away { cause: refused })
     }
 
-    /// Writes the files of what is staged anew, if they are old and not there any more, or do not fit any more.
-    async fn write_missing(&mut self, database: &Database) -> Result<(), LakeError> {
-        let Some(staged) = &self.staged else { return Ok(()) };
-        let is_old = staged.written_at.elapsed() > FILES_ARE_SAFE_FOR;
-        let is_needed = staged.is_stale
-            || is_old && !self.target.missing_files(&staged.files).await?.is_empty();
+    /// Stages anew what is pending, if it is old and not there any more, or does not fit any more.
+    async fn stage_missing(
+        &self,
+        database: &Database,
+        pending: &mut Pending,
+    ) -> Result<(), LakeError> {
+        let is_old = pending.written_at.elapsed() > FILES_ARE_SAFE_FOR;
+        let is_needed =
+            pending.is_stale || is_old && self.target.is_missing(&pending.staged).await?;
         if is_needed {
             let snapshot = database.session()?.durable_snapshot()?;
-            self.staged = self.write(database, &snapshot, staged.to).await?;
+            let again = self.stage_to(database, &snapshot, pending.to).await?;
+            let gone = || LakeError::Internal("rows that were staged are not there".to_owned());
+            *pending = again.ok_or_else(gone)?;
         }
         Ok(())
     }
@@ -307,17 +333,4 @@ impl Round {
 /// Whether a claim was in the way that this node has made itself.
 fn is_own(because: &FencedBecause, notes: &Notes) -> bool {
     matches!(because, FencedBecause::OtherNonce { found } if notes.asked.contains(found))
-}
-
-/// The error with its column and row.
-fn in_row(error: LakeError, definition: &TableDefinition, column: usize, row: &Row) -> LakeError {
-    let LakeError::Row(cause) = error else { return error };
-    let key = definition.primary_key().iter().map(|at| row[*at].to_string());
-    let key = key.collect::<Vec<_>>().join(", ");
-    LakeError::Row(format!("{} of the row ({key}): {cause}", definition.column_name(column)))
-}
-
-fn micros_now() -> i64 {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use iceberg::Catalog;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -15,10 +14,10 @@ use super::attachment::{self, Attachment};
 use super::notes::NoteTable;
 use super::round::{Brought, Round};
 use super::state::{Phase, TableState};
-use super::{DrainCatalogue, DrainOptions, Shared, columns};
+use super::{DrainCatalogue, Identity, Shared, columns};
 use crate::columns::LakeColumn;
 use crate::error::LakeError;
-use crate::target::IcebergTarget;
+use crate::target::{Place, Target};
 
 /// A catalogue or a store that does not answer is asked again so soon, and then after twice as long each time.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
@@ -55,7 +54,7 @@ pub(super) struct Drains {
     notes: NoteTable,
     tables: BTreeMap<u32, OneDrain>,
     /// Those that were connected to.
-    catalogues: BTreeMap<String, Arc<dyn Catalog>>,
+    places: BTreeMap<String, Place>,
 }
 
 impl Drains {
@@ -65,9 +64,9 @@ impl Drains {
         stop: watch::Receiver<bool>,
     ) -> Result<Drains, LakeError> {
         let notes = NoteTable::open(&shared.database)?;
-        let (tables, catalogues) = (BTreeMap::new(), BTreeMap::new());
+        let (tables, places) = (BTreeMap::new(), BTreeMap::new());
         let shared = Arc::clone(shared);
-        Ok(Drains { shared, inbox, stop, notes, tables, catalogues })
+        Ok(Drains { shared, inbox, stop, notes, tables, places })
     }
 
     /// Until it is asked to stop. Whatever else ends it shows in the states.
@@ -155,42 +154,47 @@ impl Drains {
     }
 
     async fn check(&mut self, attachment: &Attachment) -> Result<(), LakeError> {
-        let DrainOptions { node, patience, .. } = self.shared.options;
+        let patience = self.shared.options.patience;
         let state = self.target(attachment).await?.0.load(patience).await?;
-        match state.marks.contains_key(&node) {
-            true => Err(LakeError::HasRows { node, table: attachment.name.clone() }),
-            false => Ok(()),
+        // Which table the rows of a lost node are of is not known.
+        let Identity { node, lost, .. } = &self.shared.options.identity;
+        let mut nodes = lost.iter().map(|lost| lost.node).chain([*node]);
+        match nodes.find(|node| state.marks.contains_key(node)) {
+            Some(node) => Err(LakeError::HasRows { node, table: attachment.name.clone() }),
+            None => Ok(()),
         }
     }
 
-    /// The Iceberg table of an attachment, made if there is none.
+    /// The lake's table of an attachment, made if there is none.
     async fn target(
         &mut self,
         attachment: &Attachment,
-    ) -> Result<(IcebergTarget, Vec<LakeColumn>), LakeError> {
+    ) -> Result<(Target, Vec<LakeColumn>), LakeError> {
         let Attachment { catalogue: named, name, table: number, .. } = attachment;
         let number = *number;
         let table = self.shared.database.table_numbered(number);
         let table = table.ok_or(LakeError::NoTable { number })?;
-        let catalogue = match self.catalogues.get(named) {
-            Some(catalogue) => Arc::clone(catalogue),
+        let place = match self.places.get(named) {
+            Some(place) => place.clone(),
             None => {
-                let catalogue = match self.shared.options.catalogues.get(named) {
-                    Some(DrainCatalogue::Configured(config)) => config.connect(named).await?,
-                    Some(DrainCatalogue::Open(catalogue)) => Arc::clone(catalogue),
+                let place = match self.shared.options.catalogues.get(named) {
+                    Some(DrainCatalogue::Configured(config)) => config.place(named).await?,
+                    Some(DrainCatalogue::Open(catalogue)) => {
+                        Place::Catalogue(Arc::clone(catalogue))
+                    }
                     None => {
                         let (name, cause) = (named.clone(), "none is configured so".into());
                         return Err(LakeError::NoSuchCatalogue { name, cause });
                     }
                 };
-                self.catalogues.insert(named.clone(), Arc::clone(&catalogue));
-                catalogue
+                self.places.insert(named.clone(), place.clone());
+                place
             }
         };
         let (columns, key) = columns::of_table(table.definition())?;
         let patience = self.shared.options.patience;
         let key: Vec<&str> = key.iter().map(String::as_str).collect();
-        let opened = IcebergTarget::open_or_create(catalogue, name, &columns, &key, patience);
+        let opened = Target::open_or_create(place, name, &columns, &key, patience);
         Ok((opened.await?, columns))
     }
 
@@ -239,11 +243,10 @@ impl Drains {
             return Err(LakeError::Internal(format!("table {number} is not attached to a lake")));
         };
         if one.round.is_none() {
-            let (attachment, own) =
-                (one.attachment.clone(), (self.shared.database.id(), one.nonce));
+            let (attachment, nonce) = (one.attachment.clone(), one.nonce);
             let target = self.target(&attachment).await?;
             let options = &self.shared.options;
-            let round = Round::open(options, &self.notes, target, &attachment, own).await?;
+            let round = Round::open(options, &self.notes, target, &attachment, nonce).await?;
             self.tables.entry(number).and_modify(|one| one.round = Some(round));
         }
         let Drains { shared, notes, tables, .. } = self;

@@ -5,6 +5,13 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod catalogue;
+pub mod drained;
+pub mod lake;
+pub mod lost;
+pub mod node;
+pub mod postgres;
+#[path = "../../../server/tests/server/postgresql.rs"]
+pub mod postgresql;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,8 +25,8 @@ use iceberg::table::Table;
 use iceberg::transaction::{ApplyTransactionAction, Transaction};
 use iceberg::{Catalog, TableIdent};
 use onrush_lake::{
-    Claim, Confirmed, ExpectedMark, FencedBecause, IcebergTarget, LakeColumn, LakeError, LakeKind,
-    LakeValue, Mark, NodeId, Verdict,
+    Claim, Claimant, Confirmed, ExpectedMark, FencedBecause, IcebergTarget, LakeColumn, LakeError,
+    LakeKind, LakeValue, Mark, NodeId, Verdict,
 };
 
 #[allow(unused_imports, reason = "each test file uses a part")]
@@ -59,7 +66,7 @@ pub async fn open(catalogue: &Arc<FaultyCatalogue>) -> IcebergTarget {
 
 /// The first process of a node.
 pub async fn start(catalogue: &Arc<FaultyCatalogue>, node: u32) -> Process {
-    let expected = ExpectedMark::Nothing { start_lsn: START };
+    let expected = ExpectedMark::start(START);
     claim(catalogue, node, expected).await.unwrap()
 }
 
@@ -77,7 +84,8 @@ pub async fn claim(
     let target = open(catalogue).await;
     let (node, history) = (NodeId(node), u128::from(node) + 1);
     let nonce = uuid::Uuid::new_v4().as_u128();
-    let claimed = target.claim(node, history, nonce, expected, PATIENCE).await;
+    let by = Claimant { node, history, nonce, lost: &[] };
+    let claimed = target.claim(&by, expected, PATIENCE).await;
     let Claim { mark, confirmed } = claimed?;
     Ok(Process { target, node, history, mark, confirmed })
 }

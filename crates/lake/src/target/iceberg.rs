@@ -16,22 +16,19 @@ use iceberg::spec::{DataFile, TableMetadata};
 use iceberg::table::Table;
 use iceberg::transaction::{ApplyTransactionAction, Transaction};
 use iceberg::{Catalog, ErrorKind, NamespaceIdent, TableCreation, TableIdent};
-use tokio::time::{Instant, sleep, timeout_at};
+use onrush_fault::{Fault, planted};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
+use super::{Pause, TargetState, Verdict, check_range, deadline_in};
 use crate::batch::BatchBuilder;
+use crate::claim::{Change, Claim, Claimant, Confirmed, ExpectedMark, Step, is_applied, next_step};
 use crate::columns::{LakeColumn, check_table, iceberg_schema, partition_spec};
 use crate::error::{FencedBecause, LakeError};
 use crate::files::FileWriter;
 use crate::guard::Guard;
 use crate::line::{check_confirmed, mark_on_main};
 use crate::mark::{Mark, NodeId};
-
-/// Between two calls to a catalogue that does not answer; doubled each time up to the second one.
-const PAUSE: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A century.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// One Iceberg table, into which rows are drained.
 ///
@@ -46,66 +43,6 @@ pub struct IcebergTarget {
     columns: Vec<LakeColumn>,
     /// As the catalogue showed it last. Never decides anything: commits load anew.
     newest: Mutex<Table>,
-}
-
-/// What the table says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TargetState {
-    /// Which table it is.
-    pub table_uuid: Uuid,
-    /// Main's snapshot; `None` in a table that was never claimed.
-    pub snapshot_id: Option<i64>,
-    /// How far each node is.
-    pub marks: BTreeMap<NodeId, Mark>,
-    /// Nodes whose property is no mark that this version can read.
-    pub unreadable: Vec<NodeId>,
-}
-
-/// What a node knows of a table it claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExpectedMark {
-    /// Nothing was confirmed. Without a mark the drain begins at `start_lsn`; a mark of the same
-    /// history, from a claim whose note was lost, is gone on from.
-    Nothing {
-        /// The LSN of the first row that is to come.
-        start_lsn: u64,
-    },
-    /// What the node noted last.
-    Confirmed(Confirmed),
-}
-
-/// What a node notes after a claim and after each applied commit, and shows at its next claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Confirmed {
-    /// The table it is about.
-    pub table_uuid: Uuid,
-    /// A snapshot that has all rows below `lsn`.
-    pub snapshot_id: i64,
-    /// The mark's LSN.
-    pub lsn: u64,
-}
-
-/// A claim that was applied: from this mark on the node may append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim {
-    /// With the new nonce, and the LSN at which the predecessor stopped.
-    pub mark: Mark,
-    /// To be noted before the first append.
-    pub confirmed: Confirmed,
-}
-
-/// Whether a commit was applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// The rows are in the table.
-    Applied(Confirmed),
-    /// They are not, and the mark is where it was: the same files may be appended again. Where they
-    /// are refused again and again, the table's columns or partitions may have been changed: stage
-    /// the rows anew.
-    NotApplied {
-        /// What the catalogue said, for the log. Empty if only the verdict was asked for.
-        cause: String,
-    },
 }
 
 /// Without the catalogue and the table, which hold secrets and would show them.
@@ -247,9 +184,10 @@ impl IcebergTarget {
         Ok(missing)
     }
 
-    /// Makes this process the one that appends as `node`: one commit sets a mark with the new nonce
-    /// where the mark is, and adds an empty snapshot. The nonce stops a predecessor at its next
-    /// load, and the snapshot what it has in flight, since that requires main to be where it was.
+    /// Makes this process the one that appends as the claimant's node: one commit sets a mark with
+    /// the new nonce where the mark is, closes the nodes that were lost, and adds an empty snapshot.
+    /// The marks stop a predecessor, and who lives on as a lost node, at their next load, and the
+    /// snapshot stops what they have in flight, since that requires main to be where it was.
     ///
     /// After [`LakeError::Away`] the same call, with the same nonce, may be made again.
     ///
@@ -257,40 +195,62 @@ impl IcebergTarget {
     /// [`LakeError::Fenced`] if the table is not as the node left it, [`LakeError::Away`].
     pub async fn claim(
         &self,
-        node: NodeId,
-        history: u128,
-        new_nonce: u128,
+        by: &Claimant<'_>,
         expected: ExpectedMark,
         patience: Duration,
     ) -> Result<Claim, LakeError> {
-        let deadline = deadline_in(patience);
+        let (node, deadline) = (by.node, deadline_in(patience));
         let fence = |because| self.fence(node, because);
         let mut predecessor: Option<Option<u128>> = None;
         let mut pause = Pause::new();
         loop {
             let table = self.load_own(node, deadline).await?;
-            let found = mark_on_main(table.metadata(), node).map_err(fence)?;
-            let start = check_claim(table.metadata(), found, history, &expected).map_err(fence)?;
-            let mark = Mark { history, nonce: new_nonce, lsn: start };
-            let nonce = found.map(|found| found.nonce);
-            if let (Some(found), Some(snapshot_id)) =
-                (found, table.metadata().current_snapshot_id())
-                && found.nonce == new_nonce
-            {
-                let table_uuid = self.table_uuid;
-                let confirmed = Confirmed { table_uuid, snapshot_id, lsn: found.lsn };
-                return Ok(Claim { mark: found, confirmed });
-            }
+            let step = self.next_step(table.metadata(), by, &expected).map_err(fence)?;
+            let (own, closed) = match step {
+                Step::Applied(mark) => {
+                    let snapshot_id = table.metadata().current_snapshot_id();
+                    let snapshot_id = snapshot_id.ok_or_else(|| fence(FencedBecause::MainGone))?;
+                    let (table_uuid, lsn) = (self.table_uuid, mark.lsn);
+                    let confirmed = Confirmed { table_uuid, snapshot_id, lsn };
+                    return Ok(Claim { mark, confirmed });
+                }
+                Step::LostNodeMoved => return Err(LakeError::lost_node_moved()),
+                Step::Write { own, closed } => (own, closed),
+            };
+            let nonce = own.before.map(|found| found.nonce);
             // Whoever claimed while this claim was tried came later, and is the one to stay.
-            match (predecessor, found) {
+            match (predecessor, own.before) {
                 (Some(before), Some(found)) if before != nonce => {
                     return Err(fence(FencedBecause::OtherNonce { found }));
                 }
                 (Some(_), _) => pause.wait(deadline, "it does not take the claim").await?,
                 (None, _) => predecessor = Some(nonce),
             }
-            let _ = self.commit(&table, node, found, mark, &[], deadline).await;
+            let changes = [vec![own], closed].concat();
+            let _ = self.commit(&table, &changes, &[], deadline).await;
         }
+    }
+
+    fn next_step(
+        &self,
+        metadata: &TableMetadata,
+        by: &Claimant<'_>,
+        expected: &ExpectedMark,
+    ) -> Result<Step, FencedBecause> {
+        let confirmed = expected.confirmed(by.node).map(|(_, confirmed)| confirmed);
+        if let Some(confirmed) = confirmed.filter(|it| it.table_uuid != metadata.uuid()) {
+            let (expected, found) = (confirmed.table_uuid, metadata.uuid());
+            return Err(FencedBecause::OtherTable { expected, found });
+        }
+        let mut marks = BTreeMap::new();
+        for node in by.lost.iter().map(|lost| lost.node).chain([by.node]) {
+            if let Some(mark) = mark_on_main(metadata, node)? {
+                marks.insert(node, mark);
+            }
+        }
+        let step = next_step(&marks, by, expected)?;
+        confirmed.map_or(Ok(()), |it| check_confirmed(metadata, it.snapshot_id))?;
+        Ok(step)
     }
 
     /// Appends the files, which hold the node's rows between the two marks, and moves the mark: one
@@ -310,7 +270,16 @@ impl IcebergTarget {
         check_range(from, to)?;
         let deadline = deadline_in(patience);
         let table = self.table();
-        let answer = self.commit(&table, node, Some(*from), *to, files, deadline).await;
+        let change = Change { node, before: Some(*from), after: *to };
+        let answer = self.commit(&table, &[change], files, deadline).await;
+        if planted(Fault::LakeFilesDeleted) && answer.is_err() {
+            for file in files {
+                let _ = table.file_io().delete(file.file_path()).await;
+            }
+        }
+        if let (Err(cause), true) = (&answer, planted(Fault::LakeAnswerBelieved)) {
+            return Ok(Verdict::NotApplied { cause: cause.clone() });
+        }
         let verdict = self.judge(node, from, to, deadline).await?;
         Ok(match (verdict, answer) {
             (Verdict::NotApplied { .. }, Err(cause)) => Verdict::NotApplied { cause },
@@ -346,58 +315,63 @@ impl IcebergTarget {
     ) -> Result<Verdict, LakeError> {
         let table = self.load_own(node, deadline).await?;
         let fence = |because| self.fence(node, because);
-        let found = mark_on_main(table.metadata(), node)
-            .map_err(fence)?
-            .ok_or_else(|| fence(FencedBecause::MarkMissing))?;
-        if found == *to {
-            let Some(snapshot_id) = table.metadata().current_snapshot_id() else {
-                return Err(fence(FencedBecause::MainGone));
-            };
-            let (table_uuid, lsn) = (self.table_uuid, to.lsn);
-            return Ok(Verdict::Applied(Confirmed { table_uuid, snapshot_id, lsn }));
-        }
-        if found == *from {
+        let found = mark_on_main(table.metadata(), node).map_err(fence)?;
+        if !is_applied(found, from, to).map_err(fence)? {
             return Ok(Verdict::NotApplied { cause: String::new() });
         }
-        Err(fence(if found.history != from.history {
-            FencedBecause::OtherHistory { expected: from.history, found: found.history }
-        } else if found.nonce != from.nonce {
-            FencedBecause::OtherNonce { found }
-        } else if found.lsn < from.lsn {
-            FencedBecause::MarkBelow { confirmed: from.lsn, found: found.lsn }
-        } else if found.lsn > to.lsn {
-            FencedBecause::MarkAhead { tried: to.lsn, found: found.lsn }
-        } else {
-            FencedBecause::MarkBetween { from: from.lsn, found: found.lsn, to: to.lsn }
-        }))
+        let Some(snapshot_id) = table.metadata().current_snapshot_id() else {
+            return Err(fence(FencedBecause::MainGone));
+        };
+        let (table_uuid, lsn) = (self.table_uuid, to.lsn);
+        Ok(Verdict::Applied(Confirmed { table_uuid, snapshot_id, lsn }))
     }
 
-    /// One attempt: snapshot and property in one commit, through the guard. What comes back is for
-    /// people, and decides nothing.
     async fn commit(
         &self,
         base: &Table,
-        node: NodeId,
-        expected: Option<Mark>,
-        to: Mark,
+        changes: &[Change],
         files: &[DataFile],
         deadline: Instant,
     ) -> Result<(), String> {
-        let guard = Guard::new(Arc::clone(&self.catalogue), self.table_uuid, node, expected);
-        let (property, value) = (node.property(), to.to_string());
-        let summary = HashMap::from([(property.clone(), value.clone())]);
+        if planted(Fault::LakeMarkApart) && !files.is_empty() {
+            self.commit_at_once(base, changes, &[], deadline).await?;
+            return self.commit_at_once(base, &[], files, deadline).await;
+        }
+        self.commit_at_once(base, changes, files, deadline).await
+    }
+
+    /// One attempt: snapshot and properties in one commit, through the guard. What comes back is for
+    /// people, and decides nothing.
+    async fn commit_at_once(
+        &self,
+        base: &Table,
+        changes: &[Change],
+        files: &[DataFile],
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let expected = changes.iter().map(|change| (change.node, change.before)).collect();
+        let guard = Guard::new(Arc::clone(&self.catalogue), self.table_uuid, expected);
+        let marks: HashMap<String, String> =
+            changes.iter().map(|it| (it.node.property(), it.after.to_string())).collect();
         let transaction = Transaction::new(base);
         // Looking for the files in every manifest of the table would make each commit slower than
         // the one before; the mark already says whether they are in.
         let append = transaction
             .fast_append()
             .with_check_duplicate(false)
-            .set_snapshot_properties(summary)
+            .set_snapshot_properties(marks.clone())
             .add_data_files(files.iter().cloned());
-        let properties = transaction.update_table_properties().set(property, value);
+        let properties = marks
+            .into_iter()
+            .fold(transaction.update_table_properties(), |properties, (property, value)| {
+                properties.set(property, value)
+            });
         let commit = async {
-            let transaction = properties.apply(append.apply(transaction)?)?;
-            transaction.commit(&guard).await
+            let transaction = match planted(Fault::LakeClaimWithoutSnapshot) && files.is_empty() {
+                true => transaction,
+                false => append.apply(transaction)?,
+            };
+            properties.apply(transaction)?.commit(&guard).await
         };
         match timeout_at(deadline, commit).await {
             Ok(Ok(_)) => Ok(()),
@@ -428,42 +402,6 @@ impl IcebergTarget {
     fn fence(&self, node: NodeId, because: FencedBecause) -> LakeError {
         LakeError::Fenced { node, table: self.name(), because: Box::new(because) }
     }
-}
-
-/// Where a claim starts, if it may.
-fn check_claim(
-    metadata: &TableMetadata,
-    found: Option<Mark>,
-    history: u128,
-    expected: &ExpectedMark,
-) -> Result<u64, FencedBecause> {
-    if let Some(found) = found
-        && found.history != history
-    {
-        return Err(FencedBecause::OtherHistory { expected: history, found: found.history });
-    }
-    let confirmed = match (expected, found) {
-        (ExpectedMark::Nothing { start_lsn }, None) => return Ok(*start_lsn),
-        (ExpectedMark::Nothing { .. }, Some(found)) => return Ok(found.lsn),
-        (ExpectedMark::Confirmed(confirmed), _) => confirmed,
-    };
-    if confirmed.table_uuid != metadata.uuid() {
-        let (expected, found) = (confirmed.table_uuid, metadata.uuid());
-        return Err(FencedBecause::OtherTable { expected, found });
-    }
-    let found = found.ok_or(FencedBecause::MarkMissing)?;
-    if found.lsn < confirmed.lsn {
-        return Err(FencedBecause::MarkBelow { confirmed: confirmed.lsn, found: found.lsn });
-    }
-    check_confirmed(metadata, confirmed.snapshot_id)?;
-    Ok(found.lsn)
-}
-
-fn check_range(from: &Mark, to: &Mark) -> Result<(), LakeError> {
-    if from.at(to.lsn) == *to && from.lsn < to.lsn {
-        return Ok(());
-    }
-    Err(LakeError::Internal(format!("a range from mark {from} to {to} is none")))
 }
 
 fn parse_name(name: &str) -> Result<TableIdent, LakeError> {
@@ -531,29 +469,4 @@ async fn ensure_namespace(
         }
     }
     Ok(())
-}
-
-/// For somebody who waits for ever, a time that does not come.
-fn deadline_in(patience: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(patience).unwrap_or(now + NEVER)
-}
-
-/// The waits between calls to a catalogue that does not answer.
-struct Pause(Duration);
-
-impl Pause {
-    fn new() -> Pause {
-        Pause(PAUSE)
-    }
-
-    /// Waits, or gives up with the cause when the deadline would pass.
-    async fn wait(&mut self, deadline: Instant, cause: &str) -> Result<(), LakeError> {
-        if Instant::now() + self.0 >= deadline {
-            return Err(LakeError::Away { cause: cause.to_owned() });
-        }
-        sleep(self.0).await;
-        self.0 = (self.0 * 2).min(PAUSE_MAX);
-        Ok(())
-    }
 }

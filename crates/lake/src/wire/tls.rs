@@ -1,4 +1,4 @@
-//! Encryption of the connections to a catalogue's database, by rustls.
+//! Encryption of the connections to a server that speaks PostgreSQL's protocol, by rustls.
 //!
 //! The server's certificate is always checked against its name, as libpq's `verify-full` does.
 //! Channel binding is not offered.
