@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use crate::commands::{Step, run_all};
 
 /// Faults planted on purpose, and the simulator's FUSE disk.
-const PLANTED_FEATURES: &str = "onrush-sim/planted-faults,onrush-sim/lost-cache,onrush-prove-wire/planted-faults,onrush-lake/planted-faults";
+const PLANTED_FEATURES: &str = "onrush-sim/planted-faults,onrush-sim/lost-cache,\
+    onrush-prove-wire/planted-faults,onrush-lake/planted-faults";
 /// The tests that do more, or anything at all, with these features, by the crates that have them.
 const PLANTED_TESTS: [(&str, &str); 14] = [
     ("lake", "planted_faults_are_noticed"),

@@ -268,6 +268,9 @@ pub(crate) fn is_applied(
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Mistakes that the drain and its targets could make, put back one by one: the scenarios notice each.
 //!
-//! `cargo test -p onrush-lake --features planted-faults --test planted_faults_are_noticed`. One test, because a fault is
-//! planted in the whole process.
+//! `cargo test -p onrush-lake --features planted-faults --test planted_faults_are_noticed`. One test, because a fault
+//! is planted in the whole process.
 
 #![cfg(feature = "planted-faults")]
 #![allow(clippy::unwrap_used)]
