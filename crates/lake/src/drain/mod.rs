@@ -10,6 +10,7 @@
 //! - `round`: one round of one table.
 //! - `thread`: whose turn it is.
 //! - [`state`]: what is told of it.
+//! - `reader`: what is attached, as queries read it.
 //!
 //! Invariants
 //! 1. Rows of attached tables are inserted only ([`TableChange::SetAppendsOnly`](onrush::TableChange)): no row that was
@@ -20,6 +21,7 @@
 pub mod attachment;
 mod columns;
 mod notes;
+mod reader;
 mod round;
 pub mod state;
 mod thread;
@@ -38,6 +40,7 @@ use crate::catalogue::CatalogueConfig;
 use crate::error::LakeError;
 use crate::mark::NodeId;
 use attachment::Attachment;
+pub use reader::{LakeReader, lake_value};
 use state::TableState;
 use thread::{Command, Drains};
 
