@@ -6,10 +6,12 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use common::{Fixture, note, noted, notes, refused};
 use onrush::{
     Database, Error, Lsn, Result, Row, ScanOptions, Session, Table, TableChange, WrittenRow,
+    WrittenRows,
 };
 use proptest::prelude::*;
 
@@ -120,8 +122,37 @@ impl Both {
             expected.map(|(key, written_by)| noted(*key, &text(*written_by))).collect();
         let is_inside = |row: &WrittenRow| row.lsn >= since && row.lsn < snapshot.lsn();
         assert!(found.iter().all(is_inside));
+        // A part of the keys, in ranges, gives the same rows as far as it reaches.
+        let (low, high) = (at as i64 * 40, at as i64 * 40 + 150);
+        let bounds = ScanOptions {
+            from: Bound::Included(vec![low.into()]),
+            to: Bound::Excluded(vec![high.into()]),
+            ..ScanOptions::default()
+        };
+        let within = |row: &&WrittenRow| (low..high).contains(&row.row[0].as_i64().unwrap());
+        let of_range: Vec<WrittenRow> = found.iter().filter(within).cloned().collect();
+        let ranges = snapshot.key_ranges(table, &bounds, 3).unwrap();
+        let parts = ranges
+            .iter()
+            .flat_map(|range| visited(snapshot.written_in(table, range, since).unwrap(), table));
+        let parts: Vec<WrittenRow> =
+            parts.map(|(lsn, row)| WrittenRow { lsn: lsn.unwrap(), row }).collect();
+        assert!(parts == of_range, "{} rows, not {}", parts.len(), of_range.len());
         let found: Vec<Row> = found.into_iter().map(|row| row.row).collect();
         assert!(found == expected, "{} rows, not {}", found.len(), expected.len());
+    }
+}
+
+/// All rows, a few at a time.
+fn visited(mut rows: WrittenRows, table: &Table) -> Vec<(Option<Lsn>, Row)> {
+    let mut all = Vec::new();
+    loop {
+        let visit = |lsn, key: &[u8], row: &[u8]| {
+            all.push((lsn, table.schema().decode_row(key, row).unwrap()));
+        };
+        if rows.visit_part(7, usize::MAX, visit).unwrap().is_over {
+            return all;
+        }
     }
 }
 
@@ -157,6 +188,33 @@ fn rows_of_one_transaction_have_one_position_and_later_ones_a_higher() {
     let lsns: Vec<Lsn> = rows.map(|row| row.unwrap().lsn).collect();
     assert_eq!(lsns[0], lsns[2]);
     assert!(lsns[1] > lsns[0]);
+}
+
+#[test]
+fn a_transaction_is_told_its_own_rows_too_without_a_position() {
+    for is_large in [false, true] {
+        let (db, table) = Fixture::in_memory().with_little_memory().create_with(notes());
+        let mut session = db.session().unwrap();
+        session.insert(&table, &note(1, "older")).unwrap();
+        let since = session.snapshot().unwrap().lsn();
+        session.insert(&table, &note(2, "newer")).unwrap();
+        let mut transaction = session.begin().unwrap();
+        let last = if is_large { KEYS } else { 10 };
+        for key in 3..last {
+            transaction.insert(&table, &note(key, &text(1))).unwrap();
+        }
+        let snapshot = transaction.snapshot();
+        let ranges = snapshot.key_ranges(&table, &ScanOptions::default(), 1).unwrap();
+        let rows = visited(snapshot.written_in(&table, &ranges[0], since).unwrap(), &table);
+        let (committed, own): (Vec<_>, Vec<_>) = rows.iter().partition(|(lsn, _)| lsn.is_some());
+        assert_eq!(committed.len(), 1);
+        assert_eq!(committed[0].1, noted(2, "newer"));
+        let mut own: Vec<i64> = own.iter().map(|(_, row)| row[0].as_i64().unwrap()).collect();
+        own.sort_unstable();
+        assert_eq!(own, (3..last).collect::<Vec<_>>());
+        // Nobody else is told of them, nor is a drain.
+        assert_eq!(snapshot.written_since(&table, since).unwrap().count(), 1);
+    }
 }
 
 /// How many leaves were read from disk.

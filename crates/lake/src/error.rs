@@ -93,6 +93,16 @@ pub enum LakeError {
         /// Its type.
         data_type: String,
     },
+    /// A file of the table cannot be read as it would have to be.
+    #[error("file {file} of the lake's table {table} cannot be read here: {cause}")]
+    Unreadable {
+        /// The table's name in the catalogue.
+        table: String,
+        /// Where the file is.
+        file: String,
+        /// Why, and what to do.
+        cause: String,
+    },
     /// The table is gone.
     #[error("there is no table with the number {number} any more")]
     NoTable {

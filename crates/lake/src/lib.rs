@@ -35,6 +35,8 @@
 //!    [`LakeError::Away`], and [`IcebergTarget::verdict`] goes on from here.
 //! 9. **Confirm**: the drain notes [`Verdict::Applied`]'s confirmation.
 //!
+//! Queries read what came there by [`cut`]: a snapshot, its files, and how far each node was.
+//!
 //! Invariants
 //! 1. For each node the table holds exactly the rows below its mark, each once.
 //! 2. A file that was written is never written again, and never deleted.
@@ -45,6 +47,7 @@ pub mod catalogue;
 pub mod catalogue_sql;
 pub mod claim;
 pub mod columns;
+pub mod cut;
 pub mod drain;
 pub mod error;
 pub mod files;
@@ -59,7 +62,8 @@ pub use batch::{BatchBuilder, LakeValue};
 pub use catalogue::{CatalogueConfig, CatalogueKind};
 pub use claim::{Claim, Claimant, Confirmed, ExpectedMark, LostNode};
 pub use columns::{AT_COLUMN, LSN_COLUMN, LakeColumn, LakeKind, NODE_COLUMN};
-pub use drain::{Drain, DrainCatalogue, DrainOptions, Identity};
+pub use cut::{Cut, CutCondition, CutFile, CutValues};
+pub use drain::{Drain, DrainCatalogue, DrainOptions, Identity, LakeReader, lake_value};
 pub use error::{FencedBecause, LakeError};
 pub use files::FileWriter;
 pub use iceberg::spec::DataFile;

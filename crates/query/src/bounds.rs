@@ -39,11 +39,32 @@ impl KeyPart {
     }
 }
 
+/// The columns that filters may be about.
+pub(crate) trait FilteredColumns {
+    /// Position and type of the column of this name.
+    fn find(&self, name: &str) -> Option<(usize, DataType)>;
+
+    /// Whether the column is never NULL, since it is of the key.
+    fn is_of_key(&self, position: usize) -> bool;
+}
+
+impl FilteredColumns for TableDefinition {
+    fn find(&self, name: &str) -> Option<(usize, DataType)> {
+        let position = self.column_index(name).ok()?;
+        Some((position, self.columns()[position].data_type))
+    }
+
+    fn is_of_key(&self, position: usize) -> bool {
+        self.primary_key().contains(&position)
+    }
+}
+
 /// For each of some filters what it says of a column, if it says something of one column.
 pub(crate) struct Conditions(Vec<Option<(usize, Condition)>>);
 
 /// One condition on one column.
-enum Condition {
+#[derive(Clone, Debug)]
+pub(crate) enum Condition {
     /// Equal to one of these, ascending; NULL among them stands for `IS NULL`.
     Points(Vec<Value<'static>>),
     /// From and to.
@@ -51,8 +72,13 @@ enum Condition {
 }
 
 impl Conditions {
-    pub(crate) fn new(table: &TableDefinition, filters: &[&Expr]) -> Conditions {
+    pub(crate) fn new(table: &dyn FilteredColumns, filters: &[&Expr]) -> Conditions {
         Conditions(filters.iter().map(|filter| condition(table, filter)).collect())
+    }
+
+    /// Those that there are, with their columns.
+    pub(crate) fn into_found(self) -> impl Iterator<Item = (usize, Condition)> {
+        self.0.into_iter().flatten()
     }
 
     /// The column that each filter is about, if it is one that bounds may be made of.
@@ -210,7 +236,7 @@ fn range(
 }
 
 /// A filter that is a condition on one column.
-fn condition(table: &TableDefinition, filter: &Expr) -> Option<(usize, Condition)> {
+fn condition(table: &dyn FilteredColumns, filter: &Expr) -> Option<(usize, Condition)> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (column, first) = condition(table, left)?;
@@ -240,7 +266,7 @@ fn condition(table: &TableDefinition, filter: &Expr) -> Option<(usize, Condition
         }
         Expr::InList(InList { expr, list, negated: false }) => {
             let Expr::Column(column) = &**expr else { return None };
-            let position = table.column_index(&column.name).ok()?;
+            let (position, _) = table.find(&column.name)?;
             let value = |item: &Expr| match item {
                 Expr::Literal(value, _) => Some(key_value(table, column, value)?.1),
                 _ => None,
@@ -250,10 +276,9 @@ fn condition(table: &TableDefinition, filter: &Expr) -> Option<(usize, Condition
         }
         Expr::IsNull(inner) => {
             let Expr::Column(column) = &**inner else { return None };
-            let position = table.column_index(&column.name).ok()?;
+            let (position, _) = table.find(&column.name)?;
             // A key of a table has no NULL to look for.
-            let is_key = table.primary_key().contains(&position);
-            (!is_key).then(|| (position, Condition::Points(vec![Value::Null])))
+            (!table.is_of_key(position)).then(|| (position, Condition::Points(vec![Value::Null])))
         }
         // What the planner makes of a comparison with TRUE or FALSE.
         Expr::Column(column) => boolean(table, column, true),
@@ -265,7 +290,11 @@ fn condition(table: &TableDefinition, filter: &Expr) -> Option<(usize, Condition
     }
 }
 
-fn boolean(table: &TableDefinition, column: &Column, value: bool) -> Option<(usize, Condition)> {
+fn boolean(
+    table: &dyn FilteredColumns,
+    column: &Column,
+    value: bool,
+) -> Option<(usize, Condition)> {
     compared(table, column, Operator::Eq, &ScalarValue::Boolean(Some(value)))
 }
 
@@ -276,7 +305,7 @@ fn points(mut values: Vec<Value<'static>>) -> Condition {
 }
 
 fn compared(
-    table: &TableDefinition,
+    table: &dyn FilteredColumns,
     column: &Column,
     operator: Operator,
     value: &ScalarValue,
@@ -295,12 +324,11 @@ fn compared(
 
 /// The constant as a value of the column, if the order of keys is that of the comparison.
 fn key_value(
-    table: &TableDefinition,
+    table: &dyn FilteredColumns,
     column: &Column,
     constant: &ScalarValue,
 ) -> Option<(usize, Value<'static>)> {
-    let position = table.column_index(&column.name).ok()?;
-    let data_type = table.columns()[position].data_type;
+    let (position, data_type) = table.find(&column.name)?;
     if constant.is_null() || constant.data_type() != arrow_type(ColumnType::Stored(data_type)) {
         return None;
     }

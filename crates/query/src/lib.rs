@@ -10,6 +10,7 @@
 //!    become ranges of keys (`bounds.rs`, `table.rs`).
 //! 3. **Read**: the ranges are read a batch at a time (`scan.rs`, `reader.rs`); each value goes from the row's
 //!    bytes straight into the column of its batch (`columns.rs`).
+//!    Of a table whose older rows are in files elsewhere both parts are read, each row once (`cold/`).
 //! 4. **Answer**: batches wait in a short queue until somebody takes their [`Rows`] (`rows.rs`).
 //!    If they are not wanted any more the query ends (`interrupt.rs`).
 //!
@@ -29,6 +30,7 @@ mod bounds;
 mod calendar;
 mod clauses;
 pub mod clock;
+mod cold;
 mod columns;
 mod computed;
 mod condition;
@@ -77,6 +79,7 @@ mod values;
 mod view;
 
 pub use array::{Elements, read_array, write_array};
+pub use cold::{ColdCondition, ColdFile, ColdPart, ColdRows, ColdValues};
 pub use computed::{RowExpressions, RowValues, RowlessValue};
 pub use condition::Condition;
 pub use engine::{QueryEngine, QueryOptions, Want};

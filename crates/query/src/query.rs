@@ -24,6 +24,7 @@ use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
 use onrush::{DataType, Value};
 
+use crate::cold::ColdTable;
 use crate::distinct_on::first_rows_of;
 use crate::engine::QueryEngine;
 use crate::error::{QueryError, Result};
@@ -302,6 +303,7 @@ impl ContextProvider for Names<'_> {
                 provider_as_source(Arc::new(StoredTable::new(table, positions).planned()))
             }
             Relation::View(view) => Arc::new(ViewSource::new(view)),
+            Relation::Cold(rows) => provider_as_source(Arc::new(ColdTable::new(rows))),
             Relation::Made(rows) => provider_as_source(Arc::new(MadeTable::new(rows))),
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use onrush::{Row, Table};
 
+use crate::cold::ColdRows;
 use crate::error::Result;
 use crate::statement::Statement;
 use crate::types::ColumnType;
@@ -21,6 +22,8 @@ pub enum Relation {
     Columns(Table, Vec<usize>),
     /// A query that stands here.
     View(Arc<View>),
+    /// A table of the database, and rows of it and of others like it in files elsewhere.
+    Cold(Arc<dyn ColdRows>),
     /// Rows that are made when a statement asks for them.
     Made(Arc<dyn MadeRows>),
 }

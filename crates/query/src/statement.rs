@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::config::SessionConfig;
-use onrush::{Direction, KeyRange, Scan, ScanOptions, Snapshot, Table};
+use onrush::{Direction, KeyRange, Lsn, Scan, ScanOptions, Snapshot, Table, WrittenRows};
 use parking_lot::Mutex;
 
 /// Who asks.
@@ -81,6 +81,21 @@ impl Statement {
         direction: Direction,
     ) -> onrush::Result<Scan> {
         self.snapshot.lock().scan_range(table, range, direction)
+    }
+
+    /// The rows of a range that it sees and that were written at `since` or later.
+    pub(crate) fn written_in(
+        &self,
+        table: &Table,
+        range: &KeyRange,
+        since: Lsn,
+    ) -> onrush::Result<WrittenRows> {
+        self.snapshot.lock().written_in(table, range, since)
+    }
+
+    /// Committed rows are seen that were written below.
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.snapshot.lock().lsn()
     }
 
     /// The same view, for a thread that reads rows one by one.

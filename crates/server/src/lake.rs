@@ -8,7 +8,7 @@ use onrush::{Database, Row, Table, TableChange, Transaction, Value, Waiting};
 use onrush_lake::drain::attachment::{self, Attachment};
 use onrush_lake::drain::state::TableState;
 use onrush_lake::{
-    CatalogueConfig, Drain, DrainCatalogue, DrainOptions, Identity, LakeError, NodeId,
+    CatalogueConfig, Drain, DrainCatalogue, DrainOptions, Identity, LakeError, LakeReader, NodeId,
 };
 use parking_lot::Mutex;
 
@@ -19,6 +19,8 @@ use crate::listener::ServerError;
 /// The drain of a server; none where no catalogue is configured, and once the server stops.
 pub(crate) struct Lake {
     drain: Mutex<Option<Arc<Drain>>>,
+    /// What queries read by.
+    reader: Mutex<Option<Arc<LakeReader>>>,
 }
 
 impl Lake {
@@ -29,7 +31,7 @@ impl Lake {
         catalogues: &BTreeMap<String, CatalogueConfig>,
     ) -> std::result::Result<Lake, ServerError> {
         if catalogues.is_empty() {
-            return Ok(Lake { drain: Mutex::default() });
+            return Ok(Lake { drain: Mutex::default(), reader: Mutex::default() });
         }
         let Some(identity) = identity else {
             return Err(ServerError::BadOption {
@@ -43,22 +45,27 @@ impl Lake {
             (name.clone(), DrainCatalogue::Configured(config.clone()))
         };
         let catalogues = catalogues.iter().map(configured).collect();
-        let drain = Drain::start(database, DrainOptions::new(identity, catalogues))?;
-        Ok(Lake { drain: Mutex::new(Some(Arc::new(drain))) })
+        let options = DrainOptions::new(identity, catalogues);
+        let reader = LakeReader::new(database, options.clone())?;
+        let drain = Drain::start(database, options)?;
+        let (drain, reader) = (Some(Arc::new(drain)), Some(Arc::new(reader)));
+        Ok(Lake { drain: Mutex::new(drain), reader: Mutex::new(reader) })
     }
 
     /// Ends the drain between two steps of a round. The next start goes on from there.
     pub(crate) fn stop(&self) {
         // Not under the lock: it takes as long as the step.
-        let drain = self.drain.lock().take();
-        drop(drain);
+        let (drain, reader) = (self.drain.lock().take(), self.reader.lock().take());
+        drop((drain, reader));
     }
 
     fn drain(&self) -> Result<Arc<Drain>> {
-        self.drain.lock().clone().ok_or_else(|| {
-            SqlError::new(state::NOT_IN_PREREQUISITE_STATE, "this server has no lake")
-                .with_hint("Start it with --node N and --lake FILE; see docs/scale-out.md.")
-        })
+        self.drain.lock().clone().ok_or_else(no_lake)
+    }
+
+    /// What queries read by.
+    pub(crate) fn reader(&self) -> Result<Arc<LakeReader>> {
+        self.reader.lock().clone().ok_or_else(no_lake)
     }
 
     /// Attaches a table to the Iceberg table that `target` names, as in `catalogue.namespace.table`.
@@ -167,7 +174,12 @@ fn check_new(known: &[Attachment], new: &Attachment, table: &Table) -> Result<()
     Ok(())
 }
 
-fn not_attached(table: &Table) -> SqlError {
+fn no_lake() -> SqlError {
+    SqlError::new(state::NOT_IN_PREREQUISITE_STATE, "this server has no lake")
+        .with_hint("Start it with --node N and --lake FILE; see docs/scale-out.md.")
+}
+
+pub(crate) fn not_attached(table: &Table) -> SqlError {
     let message = format!("table {} is not attached to a lake", table.name());
     SqlError::new(state::NOT_IN_PREREQUISITE_STATE, message)
         .with_hint("CALL onrush.lake_attach(table, 'catalogue.namespace.table') attaches one.")
@@ -212,7 +224,9 @@ impl From<LakeError> for SqlError {
             LakeError::NoSuchCatalogue { .. } | LakeError::NoSuchTarget { .. } => {
                 state::INVALID_PARAMETER_VALUE
             }
-            LakeError::NoSuchKind { .. } => state::FEATURE_NOT_SUPPORTED,
+            LakeError::NoSuchKind { .. } | LakeError::Unreadable { .. } => {
+                state::FEATURE_NOT_SUPPORTED
+            }
             LakeError::Fenced { .. }
             | LakeError::NoTable { .. }
             | LakeError::HasRows { .. }

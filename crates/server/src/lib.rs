@@ -30,6 +30,7 @@ mod error;
 mod execute;
 mod kept;
 mod lake;
+mod lake_table;
 mod listener;
 mod made_up;
 mod node;

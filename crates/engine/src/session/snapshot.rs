@@ -350,7 +350,7 @@ impl Snapshot {
     }
 
     /// The own changes between these bounds of one table, in key order.
-    fn own_changes(&self, table: &Table, bounds: &Bounds) -> Vec<OwnChange> {
+    pub(super) fn own_changes(&self, table: &Table, bounds: &Bounds) -> Vec<OwnChange> {
         let (Some(own), Some(object)) = (&self.own, table.entry.tree.object()) else {
             return Vec::new();
         };

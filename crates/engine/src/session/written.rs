@@ -6,12 +6,16 @@
 
 use onrush_log::Lsn;
 
-use super::snapshot::{Snapshot, read_refused};
+use super::scan::{KeyRange, OwnChange, ScannedPart};
+use super::snapshot::{Snapshot, read_refused, wanted_columns};
 use crate::Row;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::tree::{Batch, Bounds};
 use crate::units::ObjectId;
+
+/// Groups of leaves that one call of [`WrittenRows::visit_part`] looks at at most.
+const FILLS_MAX: usize = 64;
 
 /// A row and the LSN of the record that wrote it.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +26,8 @@ pub struct WrittenRow {
     pub row: Row,
 }
 
-/// Rows in key order; see [`Snapshot::written_since`]. After an error it gives nothing more.
+/// Rows in key order; see [`Snapshot::written_since`]. After an error it gives nothing more. Those that the own
+/// transaction has written, if they are asked for ([`Snapshot::written_in`]), come behind all others.
 pub struct WrittenRows {
     snapshot: Snapshot,
     table: Table,
@@ -32,6 +37,11 @@ pub struct WrittenRows {
     batch: Batch,
     next: usize,
     exhausted: bool,
+    /// Changes of the own transaction that are in no leaf, by key, and how many of them were given.
+    own: Vec<OwnChange>,
+    own_next: usize,
+    /// The columns that somebody looks at, where rows have long values.
+    wanted: Option<Vec<bool>>,
 }
 
 impl Snapshot {
@@ -58,22 +68,110 @@ impl Snapshot {
     /// # Errors
     /// A table of another database, or one that was made, emptied or dropped since.
     pub fn written_since(&self, table: &Table, since: Lsn) -> Result<WrittenRows> {
-        table.check_database(self.worker.engine.database_id)?;
-        self.held.check_sees(table)?;
-        Ok(WrittenRows {
-            snapshot: Snapshot::new(self.held.again()),
-            table: table.clone(),
-            object: table.entry.object()?,
-            since,
-            bounds: Bounds::default(),
-            batch: Batch::default(),
-            next: 0,
-            exhausted: false,
-        })
+        let committed = Snapshot::new(self.held.again());
+        WrittenRows::new(committed, table, Bounds::default(), since, Vec::new())
+    }
+
+    /// The rows of a range of keys that this sees and that were written at `since` or later, those of the own
+    /// transaction among them, for [`WrittenRows::visit_part`].
+    ///
+    /// # Errors
+    /// As for [`Snapshot::written_since`].
+    pub fn written_in(&self, table: &Table, range: &KeyRange, since: Lsn) -> Result<WrittenRows> {
+        let own = self.own_changes(table, &range.bounds);
+        self.held.note_range(table.entry.object()?, &range.bounds);
+        WrittenRows::new(self.same(), table, range.bounds.clone(), since, own)
     }
 }
 
 impl WrittenRows {
+    fn new(
+        snapshot: Snapshot,
+        table: &Table,
+        bounds: Bounds,
+        since: Lsn,
+        own: Vec<OwnChange>,
+    ) -> Result<WrittenRows> {
+        table.check_database(snapshot.worker.engine.database_id)?;
+        snapshot.held.check_sees(table)?;
+        Ok(WrittenRows {
+            snapshot,
+            table: table.clone(),
+            object: table.entry.object()?,
+            since,
+            bounds,
+            batch: Batch::default(),
+            next: 0,
+            exhausted: false,
+            own,
+            own_next: 0,
+            wanted: None,
+        })
+    }
+
+    /// The same rows for who looks at these columns alone, by their positions: long values of others are not read, and
+    /// whoever looks at one gets an error.
+    #[must_use]
+    pub fn only_columns(mut self, columns: impl IntoIterator<Item = usize>) -> WrittenRows {
+        self.wanted = Some(wanted_columns(&self.table, columns.into_iter()));
+        self
+    }
+
+    /// Hands the LSN, the key bytes and the value bytes of the next rows to `visit`, of at most `rows_max`, and ends
+    /// behind the row with which the long values that were read have `long_bytes_max` bytes. A row that the own
+    /// transaction has written has no LSN yet. There may be fewer rows, or none, before the end: where many leaves have
+    /// none the caller has a turn.
+    ///
+    /// # Errors
+    /// A damaged leaf; a table truncated or dropped meanwhile.
+    pub fn visit_part(
+        &mut self,
+        rows_max: u64,
+        long_bytes_max: usize,
+        mut visit: impl FnMut(Option<Lsn>, &[u8], &[u8]),
+    ) -> Result<ScannedPart> {
+        let mut part = ScannedPart::default();
+        let mut fills = 0;
+        while part.rows < rows_max && part.long_bytes < long_bytes_max {
+            let is_empty = self.next == self.batch.len();
+            if is_empty && !self.exhausted {
+                if fills == FILLS_MAX {
+                    break;
+                }
+                fills += 1;
+                self.fill()?;
+                continue;
+            }
+            let WrittenRows { snapshot, table, batch, next, own, own_next, wanted, .. } = self;
+            let (key, value, lsn) = if is_empty {
+                let Some((key, value)) = own.get(*own_next) else {
+                    part.is_over = true;
+                    break;
+                };
+                *own_next += 1;
+                let Some(value) = value else { continue };
+                (key.as_slice(), value.as_slice(), None)
+            } else {
+                let ((key, value), lsn) = (batch.row(*next), batch.lsn(*next));
+                *next += 1;
+                // What the own transaction has made of a row comes behind.
+                if own.binary_search_by(|(own, _)| own.as_slice().cmp(key)).is_ok() {
+                    continue;
+                }
+                (key, value, lsn)
+            };
+            part.rows += 1;
+            if table.entry.points_elsewhere(value) {
+                let whole = snapshot.whole(table, value, wanted.as_deref())?;
+                part.long_bytes += whole.len();
+                visit(lsn, key, &whole);
+            } else {
+                visit(lsn, key, value);
+            }
+        }
+        Ok(part)
+    }
+
     fn next_row(&mut self) -> Result<Option<WrittenRow>> {
         while self.next == self.batch.len() {
             if self.exhausted {
@@ -103,6 +201,8 @@ impl WrittenRows {
         let outcome =
             worker.inside(|engine, seat| tree.scan_written(engine, seat, at, bounds, batch))?;
         self.next = 0;
+        // What it saw of its own transaction was there as long as that was open.
+        self.snapshot.view()?;
         match outcome {
             Ok(more) => {
                 self.exhausted = !more;

@@ -90,6 +90,9 @@ impl Tree {
         ) -> Result<Bounds, Refusal>,
     ) -> Result<bool, Refusal> {
         for _ in 0..LEAVES_INSIDE {
+            if bounds.high.as_ref().is_some_and(|high| *high <= bounds.low) {
+                return Ok(false);
+            }
             let (id, leaf) = self.latch_shared(trees, seat.recorder, &bounds.low, object)?;
             let is_wanted = is_wanted(&leaf, &bounds.low);
             // After the look, not before: a leaf may seem to have nothing because a version has gone.

@@ -75,9 +75,9 @@ impl Batch {
         self.rows[index].lsn
     }
 
-    /// Leaves the rows out that were written below `since`.
+    /// Leaves the rows out that were written below `since`; what an open transaction has written is newer than all.
     pub(super) fn keep_since(&mut self, since: Lsn) {
-        self.rows.retain(|row| row.lsn.is_some_and(|lsn| lsn >= since));
+        self.rows.retain(|row| row.lsn.is_none_or(|lsn| lsn >= since));
     }
 
     fn push(&mut self, lsn: Option<Lsn>, key: &[u8], value: &[u8]) {

@@ -11,6 +11,7 @@
 //! - `rows`: the rows that it brings.
 //! - `thread`: whose turn it is.
 //! - [`state`]: what is told of it.
+//! - `reader`: what is attached, as queries read it.
 //!
 //! Invariants
 //! 1. Rows of attached tables are inserted only ([`TableChange::SetAppendsOnly`](onrush::TableChange)): no row that was
@@ -24,6 +25,7 @@
 pub mod attachment;
 mod columns;
 mod notes;
+mod reader;
 mod round;
 mod rows;
 pub mod state;
@@ -44,6 +46,7 @@ use crate::claim::LostNode;
 use crate::error::LakeError;
 use crate::mark::NodeId;
 use attachment::Attachment;
+pub use reader::{LakeReader, lake_value};
 use state::TableState;
 use thread::{Command, Drains};
 

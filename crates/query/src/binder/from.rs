@@ -10,6 +10,7 @@ use super::expression::Place;
 use super::scope::{Column, Scope, Source, Space};
 use super::types::Type;
 use super::{Binder, Columns};
+use crate::cold::ColdTable;
 use crate::error::{QueryError, Result};
 use crate::query::QueryColumn;
 use crate::relation::Relation;
@@ -209,6 +210,10 @@ impl Binder<'_> {
                 let column =
                     |column: &QueryColumn| (column.name.clone(), Type::Known(column.column_type));
                 (view.columns().iter().map(column).collect(), Vec::new())
+            }
+            Relation::Cold(rows) => {
+                let columns = ColdTable::columns(&*rows).into_iter();
+                (columns.map(|(name, own)| (name, Type::Known(own))).collect(), Vec::new())
             }
             Relation::Made(rows) => {
                 let columns = rows.columns().into_iter();

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::labels::label;
 use super::{Label, call_of, folded};
+use crate::cold::ColdTable;
 use crate::functions::{JSON_ROW, JSONB_ROW, RECORD_OF, RECORD_OF_JOINED, ROW};
 use crate::relation::{Relation, Relations};
 
@@ -366,6 +367,9 @@ fn columns_of_relation(relation: &Relation) -> Vec<String> {
             positions.iter().map(|at| all[*at].name.clone()).collect()
         }
         Relation::View(view) => view.columns().iter().map(|column| column.name.clone()).collect(),
+        Relation::Cold(rows) => {
+            ColdTable::columns(&**rows).into_iter().map(|(name, _)| name).collect()
+        }
         Relation::Made(rows) => {
             rows.columns().into_iter().map(|(name, _)| name.to_owned()).collect()
         }

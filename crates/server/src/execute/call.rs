@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use onrush::{CheckOptions, CheckProgress, OnlineOptions, Table, Value};
+use onrush_lake::drain::attachment::Attachment;
 
 use super::plan::Call;
 use super::{Answer, Backend, RowStream};
-use crate::access::is_reserved;
+use crate::access::{Right, is_reserved};
 use crate::error::{Result, SqlError, state};
+use crate::lake_table::{attachment_of, cut_columns, cut_rows, statement_for};
 use crate::sequences::as_caller;
 use crate::sql::Bound;
 
@@ -57,6 +59,21 @@ impl Backend {
                 self.lake.flush(&self.database, &table).await?;
                 Ok(Answer::Done("CALL".into()))
             }
+            Call::LakeCut { table } => {
+                let (_, attachment) = self.in_lake(&table.value(bound)?)?;
+                let (pins, lake) = (Arc::clone(&self.pins), Arc::clone(&self.lake));
+                let cut = pins.cut(&lake, &attachment).await?;
+                Ok(Answer::rows(RowStream::of_rows(cut_columns(), cut_rows(&cut), "CALL")))
+            }
+            Call::LakeView { table, engine } => {
+                let (table, attachment) = self.in_lake(&table.value(bound)?)?;
+                let (pins, lake) = (Arc::clone(&self.pins), Arc::clone(&self.lake));
+                let cut = pins.cut(&lake, &attachment).await?;
+                let engine = engine.value(bound)?;
+                let engine = engine.as_str().unwrap_or_default();
+                let statement = statement_for(engine, &cut, &attachment, &table)?;
+                Ok(Answer::rows(RowStream::texts("statement", vec![statement], "CALL")))
+            }
         }
     }
 
@@ -64,12 +81,25 @@ impl Backend {
     fn of_lake(&self, what: &str, name: &Value<'_>) -> Result<Table> {
         self.outside_transaction(what)?;
         self.check_superuser(what)?;
+        self.table_called(name)
+    }
+
+    /// The table of a name that is given as a text.
+    fn table_called(&self, name: &Value<'_>) -> Result<Table> {
         let name = name.as_str().unwrap_or_default();
         let found = self.planner().lookup().written(name);
         if found.is_none() && is_reserved(name) {
             return Err(onrush::Error::UnknownTable { name: name.to_owned() }.into());
         }
         Ok(self.database.table(found.as_deref().unwrap_or(name))?)
+    }
+
+    /// A table that may be read, and where its rows go.
+    fn in_lake(&self, name: &Value<'_>) -> Result<(Table, Attachment)> {
+        let table = self.table_called(name)?;
+        self.check_right(Right::Select, &table)?;
+        let attachment = attachment_of(&self.database, &table)?;
+        Ok((table, attachment))
     }
 
     fn check(&mut self, threads: &Value<'_>) -> Result<Answer> {

@@ -68,7 +68,7 @@ pub(crate) use definition::drop_table;
 pub(crate) use index::add_index;
 pub(crate) use patience::{Patience, ended};
 pub(crate) use plan::Plan;
-pub(crate) use query::{caller_of, control_of, locks_of, seen_by};
+pub(crate) use query::{caller_of, control_of, locks_of, pins_of, seen_by};
 pub(crate) use rows::{RowStream, Step};
 pub(crate) use settings::Settings;
 pub(crate) use steps::StepRows;
@@ -83,6 +83,7 @@ use crate::control::ClientControl;
 use crate::defaults::DatabaseDefaults;
 use crate::error::{Result, SqlError, state};
 use crate::lake::Lake;
+use crate::lake_table::LakePins;
 use crate::listener::Shared;
 use crate::notifications::Change;
 use crate::schemas;
@@ -156,6 +157,8 @@ pub(crate) struct Backend {
     /// Which of many nodes the database is.
     node: Option<u32>,
     lake: Arc<Lake>,
+    /// What the statement, or the transaction, reads of it.
+    pins: Arc<LakePins>,
     /// This client, as others see it.
     pub(crate) presence: Presence,
     client: Client,
@@ -242,6 +245,7 @@ impl Backend {
             defaults: Arc::clone(&shared.defaults),
             node: shared.node,
             lake: Arc::clone(&shared.lake),
+            pins: Arc::default(),
             presence,
             client,
             came_in: who.clone(),
@@ -316,6 +320,9 @@ impl Backend {
     /// or the way back to a savepoint.
     pub(crate) async fn execute(&mut self, plan: &Plan, bound: &Bound) -> Result<Answer> {
         self.follow_setting();
+        if matches!(self.work, Work::Idle(_)) {
+            self.pins = Arc::default();
+        }
         let ends = matches!(plan, Plan::Session(plan) if plan.is_for_failed_transaction());
         if matches!(self.work, Work::Failed(_)) && !ends {
             return Err(in_failed_transaction());

@@ -18,6 +18,7 @@ use super::{Backend, Patience, RowStream, Settings, in_failed_transaction};
 use crate::advisory::ClientLocks;
 use crate::control::ClientControl;
 use crate::error::Result;
+use crate::lake_table::LakePins;
 use crate::seen::Seen;
 use crate::sequences::ClientSequences;
 use crate::sql::plan::text_column;
@@ -62,9 +63,9 @@ impl Backend {
         let (settings, seen) = (self.settings.clone(), self.seen.clone());
         let sequences = Arc::clone(&self.sequences);
         let locks = Arc::clone(&self.locks);
-        let control = Arc::clone(&self.control);
+        let (control, pins) = (Arc::clone(&self.control), Arc::clone(&self.pins));
         let schemas = OnceLock::new();
-        let session = Session { settings, seen, sequences, locks, control, steps, schemas };
+        let session = Session { settings, seen, sequences, locks, control, pins, steps, schemas };
         let settings: Arc<dyn SessionSettings> = Arc::new(session);
         Finder {
             seen: self.seen.clone(),
@@ -82,6 +83,7 @@ struct Session {
     sequences: Arc<ClientSequences>,
     locks: Arc<ClientLocks>,
     control: Arc<ClientControl>,
+    pins: Arc<LakePins>,
     steps: Option<Arc<StepsDone>>,
     /// Those of its search path that are there: functions that are called for each row ask for them.
     schemas: OnceLock<Vec<String>>,
@@ -91,6 +93,12 @@ struct Session {
 pub(crate) fn steps_of(client: &Client) -> Option<Arc<StepsDone>> {
     let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
     session.steps.clone()
+}
+
+/// What the statement that is executed reads of the lake; none where nobody asks.
+pub(crate) fn pins_of(client: &Client) -> Option<Arc<LakePins>> {
+    let session = client.settings.as_ref()?.as_any().downcast_ref::<Session>()?;
+    Some(Arc::clone(&session.pins))
 }
 
 /// The advisory locks of a client; none where nobody asks.

@@ -92,6 +92,7 @@ impl Backend {
         match begun {
             Ok(open) => {
                 self.work = Work::Open(open);
+                self.pins = Arc::default();
                 clock::begin_transaction();
                 self.settings.begin(modes);
                 self.is_rolled_back = false;

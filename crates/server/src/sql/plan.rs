@@ -424,13 +424,14 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
             ("lake_table", DataType::Text),
             ("lag_seconds", DataType::Float64),
         ],
-        "lake_detach" | "lake_flush" => &[("table", DataType::Text)],
+        "lake_view" => &[("table", DataType::Text), ("engine", DataType::Text)],
+        "lake_cut" | "lake_detach" | "lake_flush" => &[("table", DataType::Text)],
         _ => {
             let message = format!("there is no procedure {}", function.name);
             return Err(SqlError::new(state::UNDEFINED_FUNCTION, message).with_hint(
                 "There are onrush.check(dop => 2), onrush.insert_loop(table, rows, rows_per_commit), \
-                 onrush.lake_attach(table, lake_table, lag_seconds), onrush.lake_detach(table) and \
-                 onrush.lake_flush(table).",
+                 onrush.lake_attach(table, lake_table, lag_seconds), onrush.lake_detach(table), \
+                 onrush.lake_flush(table), onrush.lake_cut(table) and onrush.lake_view(table, engine).",
             ));
         }
     };
@@ -474,6 +475,8 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
             lake_table: next(None)?,
             lag_seconds: next(Some(LAKE_LAG_SECONDS))?,
         }),
+        "lake_cut" => Ok(Call::LakeCut { table: next(None)? }),
+        "lake_view" => Ok(Call::LakeView { table: next(None)?, engine: next(None)? }),
         "lake_detach" => Ok(Call::LakeDetach { table: next(None)? }),
         "lake_flush" => Ok(Call::LakeFlush { table: next(None)? }),
         _ => Ok(Call::InsertLoop {

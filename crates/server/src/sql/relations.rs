@@ -20,6 +20,7 @@ use super::{Planner, names, own_types, plan};
 use crate::catalog;
 use crate::error::{Result, SqlError, state};
 use crate::execute::View;
+use crate::lake_table::{self, LakeTable};
 use crate::schemas;
 use crate::sequences::{SequenceRow, ValueSource, refused};
 
@@ -208,6 +209,20 @@ impl<'d> Known<'d> {
         })
     }
 
+    /// All rows of an attached table, which goes by the name that the engine knows it by.
+    fn of_lake(&self, name: &str, unknown: SqlError) -> Result<Relation> {
+        let Planner { seen, lake, database, .. } = self.planner;
+        let table = seen.relation(name).map_err(|error| match error {
+            onrush::Error::UnknownTable { .. } => unknown.with_hint(
+                "There is lake.NAME for each table that is attached to a lake: onrush.lake names them.",
+            ),
+            other => other.into(),
+        })?;
+        let rows = LakeTable::new(lake, database, table.clone())?;
+        self.note(&table);
+        Ok(Relation::Cold(Arc::new(rows)))
+    }
+
     fn of_onrush(&self, name: &str) -> onrush_query::Result<Relation> {
         let view = View::of(name).ok_or_else(|| {
             let message = format!("relation \"onrush.{name}\" does not exist");
@@ -224,6 +239,11 @@ pub(super) fn is_of_system(schema: Option<&str>, name: &str) -> bool {
         None => name.starts_with("pg_"),
         Some(schema) => is_catalogue(schema) || schema == names::SYSTEM_SCHEMA,
     }
+}
+
+/// Whether a name means all rows of an attached table.
+pub(super) fn is_of_lake(planner: &Planner<'_>, schema: Option<&str>, name: &str) -> bool {
+    schema == Some(lake_table::SCHEMA) && plan::table_in(planner, schema, name).is_err()
 }
 
 fn is_catalogue(schema: &str) -> bool {
@@ -256,6 +276,9 @@ impl Relations for Known<'_> {
         names::check_reserved(name).map_err(refused)?;
         match plan::table_in(self.planner, schema, name) {
             Ok(table) => self.of_table(table, None).map_err(refused),
+            Err(error) if schema == Some(lake_table::SCHEMA) => {
+                self.of_lake(name, error).map_err(refused)
+            }
             Err(error) => {
                 let parts = schema.into_iter().chain([name]).map(names::shown);
                 let name = ast::ObjectName::from(parts.collect::<Vec<_>>());

@@ -6,6 +6,7 @@
 
 mod common;
 mod held_disk;
+mod lake_world;
 mod postgresql;
 mod query_generator;
 
@@ -36,6 +37,7 @@ mod long_values_go_through;
 mod members_have_the_rights_of_their_roles;
 mod names_mean_what_they_mean_in_postgresql;
 mod no_clause_is_passed_over_in_silence;
+mod no_row_of_a_lake_is_missing_or_twice;
 mod pipelines_are_all_or_nothing;
 mod prepared_statements_follow_altered_tables;
 mod prepared_statements_take_parameters_of_every_type;
@@ -43,6 +45,7 @@ mod psql_and_pgbench_are_served;
 mod psql_commands_show_what_there_is;
 mod queries_give_the_rows_that_are_written_down;
 mod queries_have_bounded_memory;
+mod queries_read_the_lake_and_the_table_as_one;
 mod roles_come_in_by_password_and_do_what_was_granted;
 mod rows_are_copied_in_and_out;
 mod rows_are_waited_for;

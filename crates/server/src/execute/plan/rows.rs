@@ -8,6 +8,7 @@ use onrush_query::Want;
 use super::super::{Answer, Backend, RowStream};
 use crate::access::Right;
 use crate::error::{Result, SqlError};
+use crate::lake_table::cut_columns;
 use crate::seen::Seen;
 use crate::sql::plan::text_column;
 use crate::sql::{
@@ -29,6 +30,10 @@ pub(crate) enum Call {
     LakeDetach { table: Operand },
     /// Waits until what is durable of a table is in the lake.
     LakeFlush { table: Operand },
+    /// How far each node's rows are in the lake.
+    LakeCut { table: Operand },
+    /// A statement by which another engine has all rows of a table.
+    LakeView { table: Operand, engine: Operand },
 }
 
 #[derive(Clone)]
@@ -144,6 +149,8 @@ impl RowsPlan {
             RowsPlan::Steps(plan) => plan.last().columns(),
             RowsPlan::Explain(..) => Some([text_column("QUERY PLAN")].into()),
             RowsPlan::Call(Call::Check { .. }) => Some([text_column("check")].into()),
+            RowsPlan::Call(Call::LakeCut { .. }) => Some(cut_columns()),
+            RowsPlan::Call(Call::LakeView { .. }) => Some([text_column("statement")].into()),
             RowsPlan::CopyIn(_)
             | RowsPlan::CopyOut(_)
             | RowsPlan::CopyRows(..)
@@ -184,7 +191,9 @@ impl RowsPlan {
             }),
             RowsPlan::CopyIn(_) => Some("COPY FROM"),
             RowsPlan::CopyRows(rows, _) => rows.writes(),
-            RowsPlan::Call(Call::Check { .. }) => None,
+            RowsPlan::Call(Call::Check { .. } | Call::LakeCut { .. } | Call::LakeView { .. }) => {
+                None
+            }
             RowsPlan::Call(_) => Some("CALL"),
             RowsPlan::Select(SelectPlan::Locking(plan)) => Some(match plan.verb {
                 "FOR UPDATE" => "SELECT FOR UPDATE",
@@ -405,7 +414,7 @@ impl Backend {
         query.asked_tables().try_for_each(|table| self.check_right(Right::Select, table))
     }
 
-    pub(super) fn check_right(&self, right: Right, table: &Table) -> Result<()> {
+    pub(in crate::execute) fn check_right(&self, right: Right, table: &Table) -> Result<()> {
         self.access.check(&self.who, right, table)?;
         self.check_owner_of_view(right, table)
     }

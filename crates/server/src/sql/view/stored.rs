@@ -21,7 +21,7 @@ use sqlparser::ast::{
 
 use crate::error::{Result, SqlError, state};
 use crate::schemas;
-use crate::sql::relations::{Known, is_of_system};
+use crate::sql::relations::{Known, is_of_lake, is_of_system};
 use crate::sql::{Parsed, Planner, names, own_types, plan};
 
 /// In front of the place of a table among the sources.
@@ -148,7 +148,7 @@ impl Writer<'_> {
             [own] => (None, own),
             _ => return Ok(()),
         };
-        if is_of_system(schema, own) {
+        if is_of_system(schema, own) || is_of_lake(self.planner, schema, own) {
             return Ok(());
         }
         let table = plan::table_in(self.planner, schema, own).map_err(|_| {
