@@ -1,8 +1,8 @@
 //! Which of many nodes the database is: the number that `node_offset()` takes and by which the lake knows it. Kept in
 //! the database from the first start that names one, since keys and marks of a node are its own for ever.
 //!
-//! A number belongs to one history. A database that was restored from a backup has another history than the one that was
-//! lost, whose rows may be in the lake and in hands of clients: so it takes another number, and remembers the ones
+//! A number belongs to one history. A database that was restored from a backup has another history than the one that
+//! was lost, whose rows may be in the lake and in hands of clients: so it takes another number, and remembers the ones
 //! before it, and up to where it has their rows.
 
 use onrush::{
@@ -13,7 +13,7 @@ use onrush_lake::{Identity, LostNode, NodeId};
 use crate::kept::{durable_session, existing, made};
 use crate::listener::ServerError;
 
-const NODE: &str = "onrush.node";
+const NODE: &str = "onrush.nodes";
 
 /// One history of those that the database comes from, its own last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +64,7 @@ fn lives(
         }
         lives.push(Life { history, node: None, restored_to: None });
     }
-    let (own, before) = match lives.split_last_mut() {
-        Some(split) => split,
-        None => return Ok(None),
-    };
+    let Some((own, before)) = lives.split_last_mut() else { return Ok(None) };
     match (own.node, asked) {
         (Some(known), Some(asked)) if known != asked => {
             return Err(ServerError::OtherNode { known, asked });

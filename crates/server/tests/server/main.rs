@@ -49,6 +49,7 @@ mod queries_read_the_lake_and_the_table_as_one;
 mod roles_come_in_by_password_and_do_what_was_granted;
 mod rows_are_copied_in_and_out;
 mod rows_are_waited_for;
+mod rows_go_into_another_database;
 mod sequences_give_each_number_once;
 mod serializable_transactions_could_have_run_alone;
 mod statements_of_a_simple_query_do_what_they_say;
