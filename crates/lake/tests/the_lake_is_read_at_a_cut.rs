@@ -118,7 +118,8 @@ async fn conditions_leave_out_files_without_such_rows() {
     assert_eq!(cut.files(&[]).await.unwrap().len(), 0);
     assert_eq!(node.files(&[]).await.unwrap(), 4);
     assert_eq!(node.files(&[one_of(ID, &[LakeValue::Int64(150)])]).await.unwrap(), 1);
-    let two = [LakeValue::Int64(150), LakeValue::Int64(399)];
+    // Of a list Iceberg takes the least and the greatest value.
+    let two = [LakeValue::Int64(150), LakeValue::Int64(250)];
     assert_eq!(node.files(&[one_of(ID, &two)]).await.unwrap(), 2);
     assert_eq!(node.files(&[from(ID, LakeValue::Int64(200))]).await.unwrap(), 2);
     assert_eq!(node.files(&[from(AT, LakeValue::TimestamptzMicros(0))]).await.unwrap(), 4);
@@ -203,6 +204,17 @@ async fn files_with_deletes_are_refused_by_name() {
     assert_eq!(node.files(&[one_of(ID, &[LakeValue::Int64(99)])]).await.unwrap(), 0);
 }
 
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        match path.is_dir() {
+            true => copy_folder(&path, &to),
+            false => drop(std::fs::copy(path, to).unwrap()),
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_a_copy_of_the_database_are_not_taken_for_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,11 +224,7 @@ async fn rows_of_a_copy_of_the_database_are_not_taken_for_its_own() {
     drain.flush(table.id()).await.unwrap();
     drop((drain, reader, table));
     database.close().unwrap();
-    std::fs::create_dir(&two).unwrap();
-    for entry in std::fs::read_dir(&one).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), two.join(entry.file_name())).unwrap();
-    }
+    copy_folder(&one, &two);
     let copy = Database::open(&two, Options::small()).unwrap();
     let copy = open(copy, attachment.clone(), &catalogue);
     copy.round(0..10).await;

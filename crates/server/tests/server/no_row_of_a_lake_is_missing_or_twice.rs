@@ -66,6 +66,8 @@ async fn run(steps: &[Step]) {
     for client in [&own, &other] {
         client.batch_execute(EVENTS).await.unwrap();
         attach(client, "events").await;
+        // The first round comes at once, and each other when it is asked for.
+        flush(client, "events").await;
     }
     let (mut next, mut rows) = (0i64, [BTreeSet::new(), BTreeSet::new()]);
     let mut in_lake: BTreeSet<i64> = BTreeSet::new();

@@ -218,6 +218,8 @@ impl RowsPlan {
             RowsPlan::CopyIn(copy) => backend.check_right(Right::Insert, &copy.table),
             RowsPlan::CopyOut(copy) => backend.check_right(Right::Select, &copy.table),
             RowsPlan::CopyRows(rows, _) => rows.check_rights(backend),
+            // Who may read the table may.
+            RowsPlan::Call(Call::LakeCut { .. } | Call::LakeView { .. }) => Ok(()),
             RowsPlan::Call(_) => backend.check_superuser("CALL"),
         }
     }
