@@ -121,6 +121,19 @@ fn several_rows_a_commit_in_one_statement_or_several() {
 }
 
 #[test]
+fn with_indexes_of_random_numbers_that_come_with_their_keys() {
+    for target in installed() {
+        let settings = small()
+            .with(Setting::Key, "identity")
+            .with(Setting::KeySource, "client")
+            .with(Setting::Columns, "random")
+            .with(Setting::Indexes, 3);
+        run(&*target, &settings, 101, 101);
+        run(&*target, &settings.with(Setting::RowsPerCommit, 10), 100, 10);
+    }
+}
+
+#[test]
 fn every_key_that_client_or_server_can_make() {
     for target in installed() {
         for key in ["identity(7)", "uuid-v4", "uuid-v7", "bit-reversed", "sequential-guid"] {

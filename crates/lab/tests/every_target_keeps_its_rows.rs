@@ -90,6 +90,22 @@ fn with_point_reads_and_updates_between_inserts() {
 }
 
 #[test]
+fn with_indexes_of_random_numbers_each_with_an_entry_a_row() {
+    for &name in EMBEDDED {
+        let target = target::find(name).unwrap();
+        for (key, indexes) in [("session-offset", 3), ("uuid-v4", 1)] {
+            let settings = small()
+                .with(Setting::Durability, "delayed")
+                .with(Setting::KeySource, "client")
+                .with(Setting::Key, key)
+                .with(Setting::Columns, "random")
+                .with(Setting::Indexes, indexes);
+            assert_eq!(run(&*target, &settings, 2_001), 2_501, "{name} {key} {indexes}");
+        }
+    }
+}
+
+#[test]
 fn over_many_tables() {
     let target = target::find("onrush").unwrap();
     let settings = small().with(Setting::Durability, "delayed").with(Setting::Tables, 30);
@@ -105,7 +121,10 @@ fn keys_and_mixes_that_cannot_be_are_told_with_their_cure() {
     let reason = |settings: Settings| target.impossible(&settings).unwrap();
     let uuids = small().with(Setting::Key, "uuid-v4");
     assert!(reason(uuids.clone().with(Setting::KeySpread, "hot")).contains("key_source"));
+    let random = small().with(Setting::Columns, "random");
+    assert!(reason(random.with(Setting::Indexes, 1)).contains("key_source"));
     let client = small().with(Setting::KeySource, "client");
+    assert!(reason(client.clone().with(Setting::Indexes, 1)).contains("columns"));
     assert!(reason(client.clone().with(Setting::KeySpread, "hot")).contains("uuid-v4"));
     assert!(reason(client.clone().with(Setting::RowsPerCommit, 10)).contains("one row"));
     let mixed = client.with(Setting::ReadsPer100Rows, 10);

@@ -7,6 +7,8 @@ use onrush_types::{
     ColumnDefinition, DataType, KeyStrategy, TableBuilder, TableDefinition, TypeError, Value,
 };
 
+use crate::load::client_keys::Key;
+
 /// The name of the classic table.
 pub const CLASSIC_TABLE: &str = "my_big_table";
 /// Bytes of a row, as the studies count it.
@@ -44,23 +46,69 @@ fn builder(name: &str, strategy: KeyStrategy) -> TableBuilder {
         .primary_key(["c1"])
 }
 
-/// The row that an insert of defaults makes of a key and a moment, in microseconds since 1970-01-01 00:00:00 UTC.
-pub fn classic_row(key: Value<'static>, now_micros: i64) -> [Value<'static>; 6] {
-    let clock = Value::Timestamp(now_micros);
-    [key, clock, Value::from("a"), Value::Int32(1), Value::Int32(2), Value::Int64(42)]
+/// What the columns c4, c5 and c6 hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NumberColumns {
+    /// Their defaults.
+    #[default]
+    Constant,
+    /// Numbers that look random, made from the key: so each row can be told from its key alone.
+    Random,
+}
+
+impl NumberColumns {
+    /// c4, c5 and c6 of the row with this key.
+    #[inline]
+    pub fn of(self, key: Key) -> (i32, i32, i64) {
+        if self == NumberColumns::Constant {
+            return (1, 2, 42);
+        }
+        let (high, low) = match key {
+            Key::Number(number) => (0, number as u64),
+            Key::Uuid(bytes) => {
+                let bits = u128::from_be_bytes(bytes);
+                ((bits >> 64) as u64, bits as u64)
+            }
+        };
+        let long = scattered(scattered(high) ^ low);
+        let halves = scattered(long);
+        ((halves >> 32) as i32, halves as i32, long as i64)
+    }
+}
+
+/// The output function of the generator SplitMix64: each number once, in no order.
+#[inline]
+fn scattered(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// The row of a key that is inserted at a moment, in microseconds since 1970-01-01 00:00:00 UTC; of constant numbers
+/// the one that an insert of defaults makes.
+#[inline]
+pub fn classic_row(key: Key, numbers: NumberColumns, now_micros: i64) -> [Value<'static>; 6] {
+    let (clock, (c4, c5, c6)) = (Value::Timestamp(now_micros), numbers.of(key));
+    [key.value(), clock, Value::from("a"), Value::Int32(c4), Value::Int32(c5), Value::Int64(c6)]
 }
 
 /// What is wrong with a row of the classic table that was inserted between two moments
-/// (microseconds since 1970-01-01 00:00:00 UTC); None if nothing is.
-pub fn fault_of(values: &[Value<'_>], inserted_micros: (i64, i64)) -> Option<String> {
-    let [_, clock, text, one, two, forty_two] = values else {
+/// (microseconds since 1970-01-01 00:00:00 UTC) with these numbers in c4, c5 and c6; None if nothing is.
+pub fn fault_of(
+    values: &[Value<'_>],
+    (c4, c5, c6): (i32, i32, i64),
+    inserted_micros: (i64, i64),
+) -> Option<String> {
+    let [_, clock, text, four, five, six] = values else {
         return Some(format!("it has {} columns, not 6", values.len()));
     };
     let padded = text.as_str().unwrap_or_default();
     if padded.len() != 111 || padded.trim_end_matches(' ') != "a" {
         return Some(format!("c3 is {text}, not 'a' filled up to 111 bytes"));
     }
-    for (name, found, wanted) in [("c4", one, 1), ("c5", two, 2), ("c6", forty_two, 42)] {
+    for (name, found, wanted) in [("c4", four, c4.into()), ("c5", five, c5.into()), ("c6", six, c6)]
+    {
         if found.as_i64() != Some(wanted) {
             return Some(format!("{name} is {found}, not {wanted}"));
         }
@@ -102,9 +150,24 @@ mod tests {
                 Value::Int64(42),
             ]
         };
-        assert_eq!(fault_of(&row(1000, 1), (1000, 2000)), None);
-        assert!(fault_of(&row(999, 1), (1000, 2000)).unwrap().contains("c2"));
-        assert!(fault_of(&row(1000, 3), (1000, 2000)).unwrap().contains("c4 is 3, not 1"));
-        assert!(fault_of(&row(1000, 1)[..5], (1000, 2000)).is_some());
+        let constant = NumberColumns::Constant.of(Key::Number(7));
+        let fault = |row: &[Value<'_>]| fault_of(row, constant, (1000, 2000));
+        assert_eq!(fault(&row(1000, 1)), None);
+        assert!(fault(&row(999, 1)).unwrap().contains("c2"));
+        assert!(fault(&row(1000, 3)).unwrap().contains("c4 is 3, not 1"));
+        assert!(fault(&row(1000, 1)[..5]).is_some());
+    }
+
+    #[test]
+    fn random_numbers_are_others_for_each_key_and_the_same_again() {
+        let keys =
+            (0..1000).map(Key::Number).chain((0..1000_u128).map(|n| Key::Uuid(n.to_be_bytes())));
+        let numbers = |key| NumberColumns::Random.of(key);
+        let all: Vec<(i32, i32, i64)> = keys.clone().map(numbers).collect();
+        let long: std::collections::BTreeSet<i64> = all.iter().map(|(_, _, c6)| *c6).collect();
+        assert_eq!(long.len(), 2000);
+        let short: std::collections::BTreeSet<i32> = all.iter().map(|(c4, _, _)| *c4).collect();
+        assert!(short.len() > 1990, "{} of 2000 are different", short.len());
+        assert_eq!(keys.map(numbers).collect::<Vec<_>>(), all);
     }
 }

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onrush::{
-    Database, Drain, DrainOptions, DrainProgress, Durability, Options, RecoveryReport, Table,
-    TableDefinition,
+    CheckProgress, Database, Drain, DrainOptions, DrainProgress, Durability, NewIndex,
+    OnlineOptions, Options, RecoveryReport, Table, TableDefinition,
 };
 
-use crate::classic_table::CLASSIC_TABLE;
+use crate::classic_table::{CLASSIC_TABLE, NumberColumns};
 use crate::error::MeasureError;
 use crate::load::client_keys::Numbers;
 use crate::load::ledger::{KeySample, LedgerKind};
@@ -31,6 +31,7 @@ pub struct Stand {
     open: Option<(Database, Vec<Table>)>,
     /// Where sessions insert, if not into the table itself.
     front: Option<(Table, Drain)>,
+    has_indexes: bool,
     /// Where clients draw their keys, of all loads together.
     numbers: Numbers,
     acknowledged: Acknowledged,
@@ -104,6 +105,7 @@ impl Stand {
         let is_classic = table_names.first().is_some_and(|name| name == CLASSIC_TABLE);
         let acknowledged = Acknowledged {
             is_classic,
+            numbers: NumberColumns::Constant,
             rows: 0,
             fingerprint: crate::Fingerprint::default(),
             keys: KeySample::default(),
@@ -116,6 +118,7 @@ impl Stand {
             table_names,
             open: Some((database, tables)),
             front: None,
+            has_indexes: false,
             numbers: Numbers::default(),
             acknowledged,
             remembers_rows,
@@ -145,6 +148,19 @@ impl Stand {
         let front = database.create_table(definition)?;
         let drain = database.start_drain(&front, &tables[0], drain)?;
         self.front = Some((front, drain));
+        Ok(())
+    }
+
+    /// From now on each table has an index of this column.
+    pub fn add_index(&mut self, column: &str) -> Result<(), MeasureError> {
+        let Some((database, tables)) = &mut self.open else {
+            return Err(MeasureError::Setting("the database was closed".into()));
+        };
+        for table in tables {
+            let index = NewIndex::new(format!("{}_{column}", table.name()), [column]);
+            *table = database.create_index(table.name(), &index)?;
+        }
+        self.has_indexes = true;
         Ok(())
     }
 
@@ -196,6 +212,9 @@ impl Stand {
             numbers: &self.numbers,
         };
         let mut loaded = load::run(&plan, observer)?;
+        if let Some(client) = load.client {
+            self.acknowledged.numbers = client.numbers;
+        }
         self.acknowledged.rows += loaded.ledger.rows;
         self.acknowledged.fingerprint.merge(&loaded.ledger.fingerprint);
         self.acknowledged.keys.merge(std::mem::take(&mut loaded.ledger.keys));
@@ -247,11 +266,21 @@ impl Stand {
             Reopened { elapsed: started.elapsed(), recovery: database.recovery().clone() };
         let opened = self.table_names.iter().map(|name| database.table(name));
         let tables = opened.collect::<onrush::Result<Vec<Table>>>()?;
-        let verdict = verify::verify(&database, &tables, &self.acknowledged, observer)?;
+        let mut verdict = verify::verify(&database, &tables, &self.acknowledged, observer)?;
+        if self.has_indexes {
+            verdict.add_faults(index_faults(&database)?);
+        }
         drop(tables);
         database.close()?;
         Ok((verdict, reopened))
     }
+}
+
+/// What a check finds of the indexes: each is compared with its table both ways.
+fn index_faults(database: &Database) -> Result<Vec<String>, MeasureError> {
+    let options = OnlineOptions { busy_percent: 100, ..OnlineOptions::default() };
+    let report = database.check(&options, &CheckProgress::default())?;
+    Ok(if report.is_sound() { Vec::new() } else { vec![report.to_string()] })
 }
 
 /// The opening of a database that was left in whatever way.

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use onrush::{Database, ScanOptions, Table, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::classic_table;
+use crate::classic_table::{self, NumberColumns};
 use crate::error::MeasureError;
 use crate::fingerprint::Fingerprint;
+use crate::load::client_keys::Key;
 use crate::load::ledger::KeySample;
 use crate::machine::cpus;
 use crate::progress::{Observer, Step};
@@ -48,11 +49,21 @@ pub struct Verification {
     pub faults: Vec<String>,
 }
 
+impl Verification {
+    /// What was found wrong besides.
+    pub fn add_faults(&mut self, faults: Vec<String>) {
+        self.passed &= faults.is_empty();
+        self.faults.extend(faults);
+    }
+}
+
 /// What must be there.
 #[derive(Debug)]
 pub struct Acknowledged {
     /// Of the classic table it is known what every row must hold.
     pub is_classic: bool,
+    /// What its rows hold in c4, c5 and c6.
+    pub numbers: NumberColumns,
     /// Rows.
     pub rows: u64,
     /// Of all rows; or of fewer, when some were acknowledged without their bytes being known.
@@ -162,7 +173,7 @@ fn scan_part(
         previous.clear();
         previous.extend_from_slice(key);
         if acknowledged.is_classic
-            && let Some(fault) = content_fault(table, key, value, acknowledged.inserted_micros)
+            && let Some(fault) = content_fault(table, key, value, acknowledged)
         {
             part.fault(table, key, &fault);
         }
@@ -179,11 +190,22 @@ fn content_fault(
     table: &Table,
     key: &[u8],
     value: &[u8],
-    inserted_micros: (i64, i64),
+    acknowledged: &Acknowledged,
 ) -> Option<String> {
     let view = match table.schema().view(key, value) {
         Ok(view) => view,
         Err(error) => return Some(error.to_string()),
+    };
+    let numbers = match acknowledged.numbers {
+        // The key says nothing about them: it is not decoded.
+        NumberColumns::Constant => NumberColumns::Constant.of(Key::Number(0)),
+        NumberColumns::Random => {
+            let values = table.schema().decode_key(key).ok();
+            let Some(key) = values.and_then(|values| Key::of(values.first()?)) else {
+                return Some("its key is neither a number nor a UUID".to_owned());
+            };
+            NumberColumns::Random.of(key)
+        }
     };
     let mut values: [Value<'_>; 6] = Default::default();
     for (column, place) in values.iter_mut().enumerate().skip(1) {
@@ -192,7 +214,7 @@ fn content_fault(
             Err(error) => return Some(error.to_string()),
         }
     }
-    classic_table::fault_of(&values, inserted_micros)
+    classic_table::fault_of(&values, numbers, acknowledged.inserted_micros)
 }
 
 impl Part {
@@ -268,6 +290,7 @@ mod tests {
     fn verdict(acknowledged: &[(&str, &str)], found: Part) -> Verification {
         let acknowledged = Acknowledged {
             is_classic: true,
+            numbers: NumberColumns::Constant,
             rows: acknowledged.len() as u64,
             fingerprint: part(acknowledged).fingerprint,
             keys: KeySample::default(),
@@ -316,6 +339,7 @@ mod tests {
         let mut session = database.session().unwrap();
         let mut acknowledged = Acknowledged {
             is_classic: true,
+            numbers: NumberColumns::Constant,
             rows: 500,
             fingerprint: Fingerprint::default(),
             keys: KeySample::default(),

@@ -65,7 +65,9 @@ impl QueryEngine {
         one_row::check(self, &items, &place)?;
         let query = self.plan(one_row::select(items, rows)?, &NamedRows(rows), declared)?;
         let mut made = RowExpressions { query, columns: numbered(rows), ready: None };
-        if made.query.parameters().is_empty() && !calls(made.query.plan(), tells_of_statement)? {
+        // Those of the statement may stand elsewhere in it.
+        let has_parameters = has(made.query.plan(), |it| matches!(it, Expr::Placeholder(_)))?;
+        if !has_parameters && !calls(made.query.plan(), tells_of_statement)? {
             let values = made.compiled(self, made.query.plan())?;
             made.ready = Some((current(), Arc::new(values)));
         }
@@ -282,13 +284,20 @@ fn tells_of_statement(function: &ScalarUDF) -> bool {
 
 /// Whether such a function is called.
 fn calls(plan: &LogicalPlan, is_sought: impl Fn(&ScalarUDF) -> bool) -> Result<bool> {
-    let mut calls = false;
+    has(
+        plan,
+        |expression| matches!(expression, Expr::ScalarFunction(call) if is_sought(&call.func)),
+    )
+}
+
+/// Whether there is such an expression in it.
+fn has(plan: &LogicalPlan, is_sought: impl Fn(&Expr) -> bool) -> Result<bool> {
+    let mut has = false;
     plan.apply_expressions(|expression| {
         expression.apply(|inner| {
-            calls |= matches!(inner, Expr::ScalarFunction(call)
-                if is_sought(&call.func));
+            has |= is_sought(inner);
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
-    Ok(calls)
+    Ok(has)
 }

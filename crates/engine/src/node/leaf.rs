@@ -363,9 +363,34 @@ impl LeafRows {
         if self.sorted {
             return (0..self.count).collect();
         }
-        // Heads and indexes side by side: most comparisons touch no row.
-        let mut heads: Vec<(u64, u16)> =
-            (0..self.count).map(|index| (head(self.key(usize::from(index))), index)).collect();
+        let heads = (0..self.count).map(|index| (head(self.key(usize::from(index))), index));
+        self.ordered(heads.collect())
+    }
+
+    /// The same of the entries with keys from `low` on and below `high` alone: no others are brought into order.
+    pub(crate) fn order_between(&self, low: &[u8], high: Option<&[u8]>) -> Vec<u16> {
+        let low = (head(low), low);
+        let high = high.map(|high| (head(high), high));
+        let is_below = |(end_head, end): (u64, &[u8]), own_head: u64, index: u16| {
+            fence::compare(own_head, self.key(usize::from(index)), end_head, end).is_lt()
+        };
+        if self.sorted {
+            let below = |end: (u64, &[u8])| {
+                let own_head = |index: u16| head(self.key(usize::from(index)));
+                partition_point(self.count, |index| is_below(end, own_head(index), index))
+            };
+            return (below(low)..high.map_or(self.count, below)).collect();
+        }
+        let heads = (0..self.count).map(|index| (head(self.key(usize::from(index))), index));
+        let is_between = |(own_head, index): &(u64, u16)| {
+            !is_below(low, *own_head, *index)
+                && high.is_none_or(|high| is_below(high, *own_head, *index))
+        };
+        self.ordered(heads.filter(is_between).collect())
+    }
+
+    /// Entries by the heads of their keys, side by side: most comparisons touch no row.
+    fn ordered(&self, mut heads: Vec<(u64, u16)>) -> Vec<u16> {
         heads.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare_entries(a.1, b.1)));
         heads.into_iter().map(|(_, index)| index).collect()
     }
@@ -494,6 +519,19 @@ impl LeafRows {
         let own = self.key(usize::from(index));
         fence::compare(head(own), own, key_head, key)
     }
+}
+
+/// The first number below `count` of which `is_before` is false, where it is true of all before.
+fn partition_point(count: u16, is_before: impl Fn(u16) -> bool) -> u16 {
+    let (mut from, mut to) = (0, count);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        match is_before(middle) {
+            true => from = middle + 1,
+            false => to = middle,
+        }
+    }
+    from
 }
 
 #[cfg(test)]

@@ -103,6 +103,15 @@ proptest! {
             let expected: Vec<_> = model.clone().into_iter().collect();
             prop_assert_eq!(content(&rows), expected.clone());
             prop_assert_eq!(imaged(&rows), expected);
+            for (low, high) in [(0, None), (40, Some(41)), (90, Some(200)), (200, Some(90)), (7, None)] {
+                let (low, high) = (vec![b'k', low], high.map(|high| vec![b'k', high]));
+                let is_between = |index: &u16| {
+                    let key = rows.entry(usize::from(*index)).key;
+                    key >= low.as_slice() && high.as_deref().is_none_or(|high| key < high)
+                };
+                let wanted: Vec<u16> = rows.order().into_iter().filter(is_between).collect();
+                prop_assert_eq!(rows.order_between(&low, high.as_deref()), wanted);
+            }
         }
     }
 }

@@ -187,6 +187,12 @@ impl Scan {
         self
     }
 
+    /// The snapshot that is read, for other rows of it: that costs less than one more.
+    #[must_use]
+    pub fn into_snapshot(self) -> Snapshot {
+        self.snapshot
+    }
+
     /// The same scan of the rows as they are stored.
     #[must_use]
     pub(crate) fn only_stored(mut self) -> Scan {

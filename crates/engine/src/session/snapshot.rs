@@ -344,7 +344,11 @@ impl Snapshot {
         Scan::between(self.same(), table, range.bounds.clone(), direction, own)
     }
 
-    pub(super) fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
+    /// As [`scan`](Self::scan), with what the snapshot itself has; [`Scan::into_snapshot`] gives it back.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn into_scan(self, table: &Table, options: &ScanOptions<'_>) -> Result<Scan> {
         let own = self.own_changes(table, &key_bounds(table, options)?);
         Scan::new(self, table, options, own)
     }

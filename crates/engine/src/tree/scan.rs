@@ -12,7 +12,7 @@ use parking_lot::RwLockReadGuard;
 
 use super::Trees;
 use super::{Blocked, Refusal, Seat, Tree, View};
-use crate::node::fence::{Fence, head};
+use crate::node::fence::Fence;
 use crate::node::leaf::LeafRows;
 use crate::storage::{LeafState, OnDisk, Stock, StockKey, StockPart, WantedPart};
 use crate::tree::read::{Seen, resolved_intent};
@@ -212,16 +212,11 @@ impl Tree {
         }
         let mut merged = Merged { older: older.into_iter().peekable(), batch };
         let mut stocked = StockRows::between(trees, (object, view), part, low, high);
-        let order = rows.map_or_else(Vec::new, LeafRows::order);
+        let order = rows.map_or_else(Vec::new, |rows| rows.order_between(low, high));
         if let Some(rows) = rows {
-            let low_head = head(low);
-            let start = order.partition_point(|index| rows.compare(*index, low_head, low).is_lt());
-            let mut position = start;
+            let mut position = 0;
             while position < order.len() {
                 let key = rows.key_at(&order, position);
-                if high.is_some_and(|high| key >= high) {
-                    break;
-                }
                 let same = order[position..]
                     .iter()
                     .take(2)

@@ -145,6 +145,10 @@ settings! {
         "Whether the engine makes the keys, or each row comes with its own, as it does for every other target.";
     KeySpread = "key_spread", Kind::Word(&["even", "zipfian", "hot", "scattered"]), All, "even",
         "How the client's keys lie: as made; uuid-v4 zipfian or hot, nine in ten in a hundredth; identity scattered.";
+    Columns = "columns", Kind::Word(&["constant", "random"]), All, "constant",
+        "What c4, c5 and c6 hold: their defaults, or random numbers that the client brings with the key.";
+    Indexes = "indexes", Kind::Count(0, 3), All, "0",
+        "Secondary indexes: of c6, of c5 and of c4, in this order, none of them unique.";
     ReadsPer100Rows = "reads_per_100_rows", Kind::Count(0, 1_000_000), All, "0",
         "Point reads of a session's own rows for every hundred rows that it inserts.";
     UpdatesPer100Rows = "updates_per_100_rows", Kind::Count(0, 1_000_000), All, "0",

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use onrush::KeyStrategy;
-use onrush_measure::classic_table::CLASSIC_ROW_BYTES;
+use onrush_measure::classic_table::{CLASSIC_ROW_BYTES, NumberColumns};
 use onrush_measure::load::client_keys::KeySpread;
 use onrush_measure::load::mix::Mix;
 use serde::{Deserialize, Serialize};
 
 use crate::study::setting::{Setting, SettingValue};
+
+/// In the order in which `indexes` counts them.
+const INDEXED_COLUMNS: [&str; 3] = ["c6", "c5", "c4"];
 
 /// A value for every setting: those of the study, and the defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +117,19 @@ impl Settings {
         }
     }
 
+    /// What the rows hold in c4, c5 and c6.
+    pub fn number_columns(&self) -> NumberColumns {
+        match self.is(Setting::Columns, "random") {
+            true => NumberColumns::Random,
+            false => NumberColumns::Constant,
+        }
+    }
+
+    /// The columns with an index of their own.
+    pub fn indexed_columns(&self) -> &'static [&'static str] {
+        &INDEXED_COLUMNS[..self.size(Setting::Indexes).min(INDEXED_COLUMNS.len())]
+    }
+
     /// Reads and updates beside the inserts.
     pub fn mix(&self) -> Mix {
         Mix {
@@ -129,7 +145,10 @@ impl Settings {
             self.number(Setting::RowsPerCommit) == 1 && self.is(Setting::Driver, "threads");
         let mixed = (!self.mix().is_inserts_only() && !is_single)
             .then(|| "reads and updates go between commits of one row, by threads".to_owned());
-        spread.or(mixed)
+        let indexed = (!self.indexed_columns().is_empty()
+            && self.number_columns() == NumberColumns::Constant)
+            .then(|| "indexes are of random numbers: set columns to \"random\"".to_owned());
+        spread.or(mixed).or(indexed)
     }
 
     /// After what time the measured load ends though rows are left.

@@ -20,6 +20,7 @@ const STUDIES: &[(&str, &str)] = &[
     ("sessions", include_str!("../../studies/sessions.toml")),
     ("cores", include_str!("../../studies/cores.toml")),
     ("server", include_str!("../../studies/server.toml")),
+    ("indexes", include_str!("../../studies/indexes.toml")),
     ("generator", include_str!("../../studies/generator.toml")),
 ];
 

@@ -52,6 +52,11 @@ pub(super) trait Store: Send + Sync + Sized + 'static {
     /// Every row in the order of its keys: key bytes and value bytes.
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal>;
 
+    /// How many entries each index has.
+    fn count_entries(&self) -> Result<Vec<u64>, Refusal> {
+        Ok(Vec::new())
+    }
+
     /// Everything acknowledged becomes durable.
     fn settle(&self) -> Result<(), Refusal> {
         Ok(())
@@ -138,6 +143,7 @@ impl<S: Store> Embedded<S> {
             numbers: Numbers::default(),
             acknowledged: Acknowledged {
                 is_classic: true,
+                numbers: settings.number_columns(),
                 rows: 0,
                 fingerprint: Fingerprint::default(),
                 keys: KeySample::default(),
@@ -182,12 +188,14 @@ impl<S: Store> Instance for Embedded<S> {
         let sessions = settings.size(Setting::Sessions);
         let crowd = crowd_of(settings, &order, true);
         let (store, numbers) = (self.store()?, &self.numbers);
-        let (key, spread) = (settings.key(), settings.key_spread());
+        let (key, spread, columns) =
+            (settings.key(), settings.key_spread(), settings.number_columns());
         let mix = if is_preload { Mix::default() } else { settings.mix() };
         let loaded = crowd::run(crowd, observer, &|shared, thread, ledger| {
             let wanted = rows_of(order.rows, sessions, thread);
             let mut session = store.session(crowd.ledger.is_durable).map_err(failed::<S>)?;
-            let mut maker = RowMaker::new(key, spread, numbers).map_err(onrush::Error::from)?;
+            let maker = RowMaker::new(key, spread, columns, numbers);
+            let mut maker = maker.map_err(onrush::Error::from)?;
             let mut rows: Vec<Row> = Vec::new();
             let mut mixer = Mixer::new(mix);
             let mut done = 0;
@@ -276,7 +284,15 @@ impl<S: Store> Instance for Embedded<S> {
         let part = compare_rows(&self.acknowledged, observer, |visit| store.scan(visit));
         observer.end();
         let part = part.map_err(failed::<S>)?;
-        Ok(Some(verify::compare(&self.acknowledged, part, started.elapsed())))
+        let rows = part.fingerprint.rows;
+        let mut verified = verify::compare(&self.acknowledged, part, started.elapsed());
+        let columns = self.settings.indexed_columns();
+        let counts = store.count_entries().map_err(failed::<S>)?;
+        let wrong = columns.iter().zip(counts).filter(|(_, count)| *count != rows);
+        let fault =
+            |(column, count)| format!("the index of {column} has {count} entries for {rows} rows");
+        verified.add_faults(wrong.map(fault).collect());
+        Ok(Some(verified))
     }
 }
 
@@ -295,7 +311,7 @@ pub(super) fn compare_rows(
         previous.clear();
         previous.extend_from_slice(key);
         let fault = match is_ascending {
-            true => rows::fault_of(value, acknowledged.inserted_micros),
+            true => rows::fault_of(key, value, acknowledged.numbers, acknowledged.inserted_micros),
             false => Some("its key is not above the one before it".to_owned()),
         };
         if let Some(fault) = fault {

@@ -42,6 +42,8 @@ impl Target for Fjall {
 struct Merged {
     database: Database,
     table: Keyspace,
+    /// Columns and where their entries are.
+    indexes: Vec<(&'static str, Keyspace)>,
 }
 
 impl Store for Merged {
@@ -54,7 +56,11 @@ impl Store for Merged {
         let builder = Database::builder(folder.join("data"));
         let database = builder.cache_size(settings.number(Setting::CacheBytes)).open()?;
         let table = database.keyspace("my_big_table", KeyspaceCreateOptions::default)?;
-        Ok(Merged { database, table })
+        let keyspace = |column: &&'static str| {
+            Ok::<_, Refusal>((*column, database.keyspace(column, KeyspaceCreateOptions::default)?))
+        };
+        let indexes = settings.indexed_columns().iter().map(keyspace).collect::<Result<_, _>>()?;
+        Ok(Merged { database, table, indexes })
     }
 
     fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
@@ -69,8 +75,13 @@ impl Store for Merged {
         Ok(())
     }
 
+    fn count_entries(&self) -> Result<Vec<u64>, Refusal> {
+        let counts = self.indexes.iter().map(|(_, index)| Ok(u64::try_from(index.len()?)?));
+        counts.collect()
+    }
+
     fn snapshot(&self) -> Snapshot {
-        let Merged { database, table } = self;
+        let Merged { database, table, .. } = self;
         let compacting_ms =
             u64::try_from(database.time_compacting().as_millis()).unwrap_or(u64::MAX);
         let level = |name, unit, value| CounterRecord::level(name, unit, value as u64);
@@ -100,13 +111,16 @@ struct Writer<'s> {
 
 impl StoreSession for Writer<'_> {
     fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
-        let Merged { database, table } = self.store;
-        if let [row] = rows {
+        let Merged { database, table, indexes } = self.store;
+        if let ([row], []) = (rows, indexes.as_slice()) {
             table.insert(row.key_bytes(), row.value_bytes())?;
         } else {
             let mut batch = database.batch();
             for row in rows {
                 batch.insert(table, row.key_bytes(), row.value_bytes());
+                for (column, index) in indexes {
+                    batch.insert(index, row.entry(column).as_bytes(), []);
+                }
             }
             batch.commit()?;
         }

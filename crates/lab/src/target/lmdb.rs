@@ -58,6 +58,8 @@ fn map_bytes(settings: &Settings) -> u64 {
 struct Mapped {
     env: Env<WithoutTls>,
     table: Database<Bytes, Bytes>,
+    /// Columns and where their entries are.
+    indexes: Vec<(&'static str, Database<Bytes, Bytes>)>,
 }
 
 impl Store for Mapped {
@@ -69,6 +71,8 @@ impl Store for Mapped {
     fn open(folder: &Path, settings: &Settings) -> Result<Self, Refusal> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(usize::try_from(map_bytes(settings))?);
+        let columns = settings.indexed_columns();
+        options.max_dbs(u32::try_from(columns.len())?);
         // SAFETY: the flag is sound while nobody else changes the file; it lies in a folder that
         // was made for this instance, is opened once at a time, and removed after it.
         let env = unsafe {
@@ -79,8 +83,12 @@ impl Store for Mapped {
         };
         let mut transaction = env.write_txn()?;
         let table = env.create_database(&mut transaction, None)?;
+        let mut indexes = Vec::new();
+        for column in columns {
+            indexes.push((*column, env.create_database(&mut transaction, Some(column))?));
+        }
         transaction.commit()?;
-        Ok(Mapped { env, table })
+        Ok(Mapped { env, table, indexes })
     }
 
     fn session(&self, _is_durable: bool) -> Result<Writer<'_>, Refusal> {
@@ -94,6 +102,11 @@ impl Store for Mapped {
             visit(key, value);
         }
         Ok(())
+    }
+
+    fn count_entries(&self) -> Result<Vec<u64>, Refusal> {
+        let transaction = self.env.read_txn()?;
+        self.indexes.iter().map(|(_, index)| Ok(index.len(&transaction)?)).collect()
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -125,6 +138,9 @@ impl StoreSession for Writer<'_> {
         let mut transaction = self.0.env.write_txn()?;
         for row in rows {
             self.0.table.put(&mut transaction, row.key_bytes(), row.value_bytes())?;
+            for (column, index) in &self.0.indexes {
+                index.put(&mut transaction, row.entry(column).as_bytes(), &[])?;
+            }
         }
         Ok(transaction.commit()?)
     }

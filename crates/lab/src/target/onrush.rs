@@ -13,7 +13,7 @@ use onrush::{
 use onrush_check::{CheckError, CheckOptions, CheckReport, DOP_MAX, Progress, check};
 use onrush_files::OsDisk;
 use onrush_measure::case::log_bytes_max;
-use onrush_measure::classic_table::{CLASSIC_TABLE, classic_front, classic_table};
+use onrush_measure::classic_table::{CLASSIC_TABLE, NumberColumns, classic_front, classic_table};
 use onrush_measure::load::client_keys::KeySpread;
 use onrush_measure::load::{ClientLoad, Loaded};
 use onrush_measure::machine;
@@ -109,6 +109,9 @@ impl Target for Onrush {
         let log_bytes = log_bytes_max(rows, settings.number(Setting::RowsPerCommit), &options);
         place.check_space(rows, settings.key(), log_bytes)?;
         let mut stand = Stand::create(place.folder(), options, definitions(settings)?, true)?;
+        for column in settings.indexed_columns() {
+            stand.add_index(column)?;
+        }
         if let Some(address) = self.metrics {
             stand.serve_metrics(address)?;
         }
@@ -286,6 +289,7 @@ fn client_load(settings: &Settings) -> Option<ClientLoad> {
     settings.is(Setting::KeySource, "client").then(|| ClientLoad {
         key: settings.key(),
         spread: settings.key_spread(),
+        numbers: settings.number_columns(),
         mix: settings.mix(),
     })
 }
@@ -302,6 +306,10 @@ fn impossible_client(settings: &Settings) -> Option<String> {
         (
             !is_client && (is_mixed || settings.key_spread() != KeySpread::Even),
             "key_spread, reads and updates are for key_source = \"client\"",
+        ),
+        (
+            !is_client && settings.number_columns() == NumberColumns::Random,
+            "the engine makes keys, and no random numbers: set key_source to \"client\"",
         ),
         (
             is_client && !(is_classic && is_single),

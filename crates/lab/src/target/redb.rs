@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::error::LabError;
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
+};
 
 use super::embedded::{Embedded, Refusal, Store, StoreSession, impossible};
 use super::record::{CounterRecord, Snapshot};
@@ -48,7 +50,16 @@ pub(super) fn version(name: &str) -> String {
     found.unwrap_or("unknown").to_owned()
 }
 
-struct Tree(Database);
+struct Tree {
+    database: Database,
+    /// With a table of entries each.
+    indexed: &'static [&'static str],
+}
+
+/// Where the entries of a column's index are.
+fn entries_of(column: &'static str) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
+    TableDefinition::new(column)
+}
 
 impl Store for Tree {
     const NAME: &'static str = "redb";
@@ -62,17 +73,21 @@ impl Store for Tree {
         let database = builder.create(folder.join("data.redb"))?;
         let transaction = database.begin_write()?;
         transaction.open_table(TABLE)?;
+        let indexed = settings.indexed_columns();
+        for column in indexed {
+            transaction.open_table(entries_of(column))?;
+        }
         transaction.commit()?;
-        Ok(Tree(database))
+        Ok(Tree { database, indexed })
     }
 
     fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
         let durability = if is_durable { Durability::Immediate } else { Durability::None };
-        Ok(Writer { database: &self.0, durability })
+        Ok(Writer { store: self, durability })
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
-        let transaction = self.0.begin_read()?;
+        let transaction = self.database.begin_read()?;
         for row in transaction.open_table(TABLE)?.iter()? {
             let (key, value) = row?;
             visit(key.value(), value.value());
@@ -80,9 +95,16 @@ impl Store for Tree {
         Ok(())
     }
 
+    fn count_entries(&self) -> Result<Vec<u64>, Refusal> {
+        let transaction = self.database.begin_read()?;
+        let count =
+            |column: &&'static str| Ok(transaction.open_table(entries_of(column))?.len()?);
+        self.indexed.iter().map(count).collect()
+    }
+
     /// Walks the whole tree: before and after a load, not during it.
     fn snapshot(&self) -> Snapshot {
-        let told = self.0.begin_write().map_err(Refusal::from);
+        let told = self.database.begin_write().map_err(Refusal::from);
         let told = told.and_then(|transaction| Ok(transaction.stats()?));
         // A tree that cannot be walked is told of by the load or by the comparison.
         let Ok(tree) = told else { return Snapshot::default() };
@@ -99,38 +121,44 @@ impl Store for Tree {
     }
 
     fn check(&mut self) -> Result<u64, Refusal> {
-        let statistics = self.0.begin_write()?.stats()?;
-        match self.0.check_integrity()? {
+        let statistics = self.database.begin_write()?.stats()?;
+        match self.database.check_integrity()? {
             true => Ok(statistics.allocated_pages() * statistics.page_size() as u64),
             false => Err("check_integrity found damage".into()),
         }
     }
 
     fn settle(&self) -> Result<(), Refusal> {
-        let transaction = self.0.begin_write()?;
+        let transaction = self.database.begin_write()?;
         Ok(transaction.commit()?)
     }
 }
 
 struct Writer<'s> {
-    database: &'s Database,
+    store: &'s Tree,
     durability: Durability,
 }
 
 impl StoreSession for Writer<'_> {
     fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
-        let mut transaction = self.database.begin_write()?;
+        let mut transaction = self.store.database.begin_write()?;
         transaction.set_durability(self.durability)?;
         let mut table = transaction.open_table(TABLE)?;
         for row in rows {
             table.insert(row.key_bytes(), row.value_bytes())?;
         }
         drop(table);
+        for column in self.store.indexed {
+            let mut entries = transaction.open_table(entries_of(column))?;
+            for row in rows {
+                entries.insert(row.entry(column).as_bytes(), [].as_slice())?;
+            }
+        }
         Ok(transaction.commit()?)
     }
 
     fn read(&mut self, key: &[u8]) -> Result<bool, Refusal> {
-        let transaction = self.database.begin_read()?;
+        let transaction = self.store.database.begin_read()?;
         Ok(transaction.open_table(TABLE)?.get(key)?.is_some())
     }
 }

@@ -94,6 +94,11 @@ impl Store for Wal {
         connection.pragma_update(None, "cache_size", -cache_kib)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES as i64)?;
         connection.execute(&table(settings), [])?;
+        for column in settings.indexed_columns() {
+            let index =
+                format!("create index if not exists by_{column} on my_big_table ({column})");
+            connection.execute(&index, [])?;
+        }
         let is_uuid = settings.key().natural_type() == DataType::Uuid;
         Ok(Wal { connection: Mutex::new(connection), is_uuid })
     }

@@ -7,13 +7,14 @@ use super::crowd::Shared;
 use super::ledger::Ledger;
 use super::mix::{Mix, Mixer, Operation};
 use super::{ClientLoad, LoadPlan};
-use crate::classic_table::classic_row;
+use crate::classic_table::{NumberColumns, classic_row};
 use crate::error::MeasureError;
 use crate::stand::unix_micros;
 
 /// One such session.
 pub(super) struct Client<'n> {
     keys: ClientKeys<'n>,
+    numbers: NumberColumns,
     mix: Mix,
     mixer: Mixer<Key>,
 }
@@ -21,7 +22,8 @@ pub(super) struct Client<'n> {
 impl<'n> Client<'n> {
     pub(super) fn new(load: ClientLoad, plan: &LoadPlan<'n>) -> Result<Client<'n>, Error> {
         let keys = ClientKeys::new(load.key, load.spread, plan.numbers)?;
-        Ok(Client { keys, mix: load.mix, mixer: Mixer::new(load.mix) })
+        let ClientLoad { numbers, mix, .. } = load;
+        Ok(Client { keys, numbers, mix, mixer: Mixer::new(mix) })
     }
 
     /// Inserts one row in a commit of its own.
@@ -34,7 +36,7 @@ impl<'n> Client<'n> {
     ) -> Result<(), Error> {
         let key = self.keys.draw()?;
         let timer = ledger.start_commit();
-        session.insert(table, &classic_row(key.value(), unix_micros()))?;
+        session.insert(table, &classic_row(key, self.numbers, unix_micros()))?;
         ledger.committed(timer, 1);
         let (key_bytes, value) = session.last_row();
         match self.mix.updates_per_100_rows {

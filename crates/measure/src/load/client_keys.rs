@@ -72,6 +72,16 @@ impl Key {
             Key::Uuid(bytes) => Value::Uuid(Uuid::from_bytes(bytes)),
         }
     }
+
+    /// Of a value of its column; None of any other value.
+    #[inline]
+    pub fn of(value: &Value<'_>) -> Option<Key> {
+        match value {
+            Value::Int64(number) => Some(Key::Number(*number)),
+            Value::Uuid(uuid) => Some(Key::Uuid(uuid.into_bytes())),
+            _ => None,
+        }
+    }
 }
 
 /// Where the generators of all sessions draw their numbers.

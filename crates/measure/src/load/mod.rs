@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use onrush::{Database, Durability, KeyStrategy, Table, Value};
 
+use crate::classic_table::NumberColumns;
 use crate::error::MeasureError;
 use crate::machine::cpus;
 use crate::progress::{Observer, Step};
@@ -65,6 +66,8 @@ pub struct ClientLoad {
     pub key: KeyStrategy,
     /// How they lie in the key space.
     pub spread: KeySpread,
+    /// What the rows hold besides.
+    pub numbers: NumberColumns,
     /// What is done beside inserts.
     pub mix: Mix,
 }

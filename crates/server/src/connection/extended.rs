@@ -38,7 +38,7 @@ pub(super) struct Prepared {
     /// The schemas where its tables were looked for.
     path: Arc<[String]>,
     /// How its constants were read.
-    style: Arc<Style>,
+    pub(super) style: Arc<Style>,
     /// The domains that it casts to.
     domains: Vec<Table>,
     /// The type of each parameter.
@@ -136,7 +136,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let prepared = Arc::new(prepared.map_err(|error| error.placed_in(text))?);
         if prepared.plan.is_of_rows() && !self.backend.seen.is_own() {
             self.known.insert(text, oids, version, &prepared);
-            self.wire.memory.note(Part::Known, self.known.bytes());
+            self.note_known();
         }
         Ok(prepared)
     }
@@ -284,6 +284,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.statement_bytes = 0;
         self.wire.memory.note(Part::Statements, 0);
         self.known.clear();
+        self.shapes.clear();
         self.wire.memory.note(Part::Known, 0);
     }
 

@@ -26,6 +26,7 @@ mod message;
 mod pipeline;
 mod portal;
 mod run;
+mod shapes;
 mod startup;
 mod turned_away;
 mod wire;
@@ -60,6 +61,7 @@ pub(crate) use memory::ConnectionMemory;
 use memory::{Part, Share};
 use portal::Portals;
 use run::Manner;
+use shapes::Shapes;
 use startup::Beginning;
 use turned_away::{no_seat, too_late, turn_away};
 use wire::{Frame, OUTPUT_BYTES, Wire};
@@ -96,6 +98,7 @@ struct Connection<S> {
     /// What they take in memory, about.
     statement_bytes: usize,
     known: KnownPlans,
+    shapes: Shapes,
     portals: Portals,
     cursors: Cursors,
     /// After an error in the extended protocol everything up to the next Sync is left out.
@@ -258,6 +261,7 @@ async fn let_in<S: AsyncRead + AsyncWrite + Unpin>(
         statements: HashMap::new(),
         statement_bytes: 0,
         known: KnownPlans::default(),
+        shapes: Shapes::default(),
         portals: Portals::default(),
         cursors: Cursors::default(),
         skips_to_sync: false,
@@ -443,8 +447,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn simple_query(&mut self, body: &[u8]) -> std::result::Result<(), Stop> {
         self.end_pipeline()?;
         let text = message::text(body)?;
+        let shown = clients::shown(text);
+        if self.run_by_shape(text, &shown).await? {
+            return Ok(());
+        }
         self.ask_for_text(text)?;
-        let (statements, shown) = (sql::read(text)?, clients::shown(text));
+        let statements = sql::read(text)?;
         if statements.is_empty() {
             self.wire.put(&EmptyQueryResponse::new());
             return Ok(());

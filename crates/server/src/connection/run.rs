@@ -70,7 +70,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.answer(answer, manner).await
     }
 
-    async fn answer(
+    pub(super) async fn answer(
         &mut self,
         answer: Answer,
         manner: &Manner<'_>,

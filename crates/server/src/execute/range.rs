@@ -37,8 +37,8 @@ impl Backend {
         let snapshot = self.snapshot()?;
         if let (Form::Rows { is_backward }, [range]) = (&plan.form, ranges.as_slice()) {
             let direction = if *is_backward { Direction::Backward } else { Direction::Forward };
-            let scan =
-                snapshot.scan(&plan.table, &ScanOptions { direction, limit, ..range.options() })?;
+            let options = ScanOptions { direction, limit, ..range.options() };
+            let scan = snapshot.into_scan(&plan.table, &options)?;
             let source = Source::Scan(Box::new(scan));
             return Ok(RowStream::new(Arc::clone(&plan.columns), source, "SELECT"));
         }
@@ -222,8 +222,9 @@ fn collected(
         },
     };
     let scanned = index.as_ref().map_or(&plan.table, |(entries, _)| entries);
+    let mut scanning = snapshot.same();
     for range in ranges {
-        let mut scan = snapshot.scan(scanned, &range.options())?;
+        let mut scan = scanning.into_scan(scanned, &range.options())?;
         while found.rows.len() < enough
             && let Some(row) = scan.next().transpose()?
         {
@@ -238,6 +239,7 @@ fn collected(
                 return Ok(None);
             }
         }
+        scanning = scan.into_snapshot();
     }
     Ok(Some(found.rows))
 }

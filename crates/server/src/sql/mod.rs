@@ -75,6 +75,7 @@ mod select;
 mod select_words;
 mod sequence;
 mod setting;
+pub(crate) mod shape;
 mod similar_words;
 mod steps;
 mod storage;

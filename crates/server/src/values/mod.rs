@@ -308,6 +308,12 @@ pub(crate) fn read_number(data_type: DataType, written: &str) -> Result<Value<'_
     {
         return numeric::whole_of_any(&value, data_type);
     }
+    // As its type shows it: without zeros in front, and in full.
+    if data_type.is_text()
+        && let Ok(value) = written.parse::<Numeric>()
+    {
+        return Ok(read(data_type, &value.to_string())?.into_owned());
+    }
     match read(data_type, written) {
         Err(error) if is_whole && error.state == state::NUMERIC_OUT_OF_RANGE => {
             let message = format!("{data_type} out of range");

@@ -189,7 +189,9 @@ impl Model {
             }
             Step::Grant(at, false) => {
                 let (number, name) = find(at)?;
-                changed(format!("REVOKE SELECT ON {name} FROM ann"), number, Change::Grant(false))
+                // Where nothing is granted nothing is taken back: what others grant until the commit comes after it.
+                let change = seen[&number].is_granted.then_some((number, Change::Grant(false)));
+                Some((format!("REVOKE SELECT ON {name} FROM ann"), change))
             }
             Step::AddKey(at) => {
                 let (number, name) = find(at)?;

@@ -53,6 +53,7 @@ mod rows_go_into_another_database;
 mod sequences_give_each_number_once;
 mod serializable_transactions_could_have_run_alone;
 mod statements_of_a_simple_query_do_what_they_say;
+mod statements_of_one_shape_share_a_plan;
 mod tables_are_rewritten_online;
 mod tables_go_into_a_lake;
 mod tables_stand_in_schemas;

@@ -6,7 +6,9 @@ mod statistics;
 use std::path::Path;
 
 use crate::error::LabError;
-use ::rocksdb::{BlockBasedOptions, Cache, DB, IteratorMode, Options, WriteBatch, WriteOptions};
+use ::rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, DB, IteratorMode, Options, WriteBatch, WriteOptions,
+};
 use onrush_measure::machine::cpus;
 
 use self::statistics::{Timer, Waited};
@@ -53,6 +55,8 @@ impl Target for RocksDb {
 
 struct Merged {
     database: DB,
+    /// With a column family of entries each.
+    indexed: &'static [&'static str],
     /// As it was opened with: its statistics are read by them.
     options: Options,
     waited: Waited,
@@ -75,14 +79,20 @@ impl Store for Merged {
         options.set_allow_concurrent_memtable_write(true);
         options.set_block_based_table_factory(&blocks);
         statistics::switch_on(&mut options);
-        let database = DB::open(&options, folder.join("data"))?;
-        Ok(Merged { database, options, waited: Waited::default() })
+        options.create_missing_column_families(true);
+        let indexed = settings.indexed_columns();
+        let families = ["default"].iter().chain(indexed).map(|name| (*name, options.clone()));
+        let database = DB::open_cf_with_opts(&options, folder.join("data"), families)?;
+        Ok(Merged { database, indexed, options, waited: Waited::default() })
     }
 
     fn session(&self, is_durable: bool) -> Result<Writer<'_>, Refusal> {
         let mut options = WriteOptions::default();
         options.set_sync(is_durable);
-        Ok(Writer { database: &self.database, options, timer: Timer::new(&self.waited) })
+        let family = |column: &&'static str| Some((*column, self.database.cf_handle(column)?));
+        let indexes: Option<Vec<_>> = self.indexed.iter().map(family).collect();
+        let indexes = indexes.ok_or("the column family of an index is not there")?;
+        Ok(Writer { database: &self.database, indexes, options, timer: Timer::new(&self.waited) })
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Refusal> {
@@ -91,6 +101,15 @@ impl Store for Merged {
             visit(&key, &value);
         }
         Ok(())
+    }
+
+    fn count_entries(&self) -> Result<Vec<u64>, Refusal> {
+        let count = |column: &&str| {
+            let family = self.database.cf_handle(column).ok_or("a column family is not there")?;
+            let entries = self.database.iterator_cf(family, IteratorMode::Start);
+            Ok(entries.map(|entry| entry.map(|_| 1)).sum::<Result<u64, _>>()?)
+        };
+        self.indexed.iter().map(count).collect()
     }
 
     fn settle(&self) -> Result<(), Refusal> {
@@ -104,20 +123,25 @@ impl Store for Merged {
 
 struct Writer<'s> {
     database: &'s DB,
+    /// Columns and where their entries are.
+    indexes: Vec<(&'static str, &'s ColumnFamily)>,
     options: WriteOptions,
     timer: Timer<'s>,
 }
 
 impl StoreSession for Writer<'_> {
     fn commit(&mut self, rows: &[Row]) -> Result<(), Refusal> {
-        let Writer { database, options, timer } = self;
-        if let [row] = rows {
+        let Writer { database, indexes, options, timer } = self;
+        if let ([row], []) = (rows, indexes.as_slice()) {
             let (key, value) = (row.key_bytes(), row.value_bytes());
             return Ok(timer.time(|| database.put_opt(key, value, options))?);
         }
         let mut batch = WriteBatch::default();
         for row in rows {
             batch.put(row.key_bytes(), row.value_bytes());
+            for (column, family) in &*indexes {
+                batch.put_cf(family, row.entry(column).as_bytes(), []);
+            }
         }
         Ok(timer.time(|| database.write_opt(batch, options))?)
     }

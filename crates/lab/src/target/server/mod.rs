@@ -182,6 +182,7 @@ impl<R: BaselineServer> Hosted<R> {
             watch: Watch::default(),
             acknowledged: Acknowledged {
                 is_classic: true,
+                numbers: plan.numbers,
                 rows: 0,
                 fingerprint: Fingerprint::default(),
                 keys: KeySample::default(),

@@ -215,6 +215,7 @@ impl BaselineServer for Served {
         let mut served = Served { recipe, socket_folder, process: None, database, is_durable };
         served.start()?;
         served.execute(&table(plan))?;
+        plan.index_texts().try_for_each(|text| served.execute(&text))?;
         served.settle()?;
         Ok(served)
     }

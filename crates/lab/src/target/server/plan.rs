@@ -2,6 +2,7 @@
 //! and one transaction hold.
 
 use onrush::{DataType, KeyStrategy};
+use onrush_measure::classic_table::NumberColumns;
 
 use crate::study::{Setting, Settings};
 
@@ -31,6 +32,10 @@ pub(super) struct Plan {
     pub(super) is_loop_in_server: bool,
     pub(super) rows_per_commit: usize,
     pub(super) rows_per_statement: usize,
+    /// What c4, c5 and c6 hold; random numbers are sent with their keys.
+    pub(super) numbers: NumberColumns,
+    /// Columns with an index of their own.
+    pub(super) indexed: &'static [&'static str],
 }
 
 impl Plan {
@@ -38,7 +43,9 @@ impl Plan {
     pub(super) fn of(settings: &Settings) -> Plan {
         let (strategy, is_loop_in_server) =
             (settings.key(), settings.is(Setting::LoopIn, "server"));
+        let numbers = settings.number_columns();
         let keys = match strategy {
+            _ if numbers == NumberColumns::Random => KeySource::Client,
             KeyStrategy::Identity { .. } | KeyStrategy::UuidV4 => KeySource::Server,
             _ if is_loop_in_server => KeySource::Ascending,
             _ => KeySource::Client,
@@ -50,6 +57,8 @@ impl Plan {
             is_loop_in_server,
             rows_per_commit: settings.size(Setting::RowsPerCommit),
             rows_per_statement: size(settings.rows_per_statement()),
+            numbers,
+            indexed: settings.indexed_columns(),
         }
     }
 
@@ -66,6 +75,21 @@ impl Plan {
             rows_per_statement: PRELOAD_ROWS,
             ..self.clone()
         }
+    }
+
+    /// The columns that the client gives for each row.
+    pub(super) fn sent_columns(&self) -> &'static [&'static str] {
+        match (self.keys, self.numbers) {
+            (KeySource::Server, _) => &[],
+            (_, NumberColumns::Constant) => &["c1"],
+            (_, NumberColumns::Random) => &["c1", "c4", "c5", "c6"],
+        }
+    }
+
+    /// The statements that make the indexes.
+    pub(super) fn index_texts(&self) -> impl Iterator<Item = String> {
+        let text = |column| format!("create index by_{column} on my_big_table ({column})");
+        self.indexed.iter().map(text)
     }
 
     /// Whether keys are UUIDs; else they are 64-bit numbers.
@@ -108,7 +132,9 @@ impl Plan {
             true => ("procedure", procedure(self)),
             false => ("statement", insert(self, self.rows_per_statement.min(2))),
         };
-        [("table", table(self)), inserts]
+        let indexes = self.index_texts();
+        let tables: Vec<String> = std::iter::once(table(self)).chain(indexes).collect();
+        [("table", tables.join("; ")), inserts]
     }
 
     /// Statements of so many rows that make up one transaction.
@@ -132,6 +158,13 @@ pub(super) fn load_impossible(settings: &Settings) -> Option<String> {
     }
     if !settings.is(Setting::KeySpread, "even") || !settings.mix().is_inserts_only() {
         return Some("a key_spread, reads and updates are measured on embedded targets".into());
+    }
+    let is_random = settings.number_columns() == NumberColumns::Random;
+    if is_random && settings.is(Setting::LoopIn, "server") {
+        return Some("random numbers come from the client: put the loop there".into());
+    }
+    if let Some(reason) = settings.impossible_client() {
+        return Some(reason);
     }
     if settings.size(Setting::Sessions) > SESSIONS_MAX {
         return Some(format!("more than {SESSIONS_MAX} sessions are too many for it"));
@@ -207,6 +240,21 @@ pub(super) mod tests {
             let client = server.clone().with(Setting::LoopIn, "client").with(Setting::Key, key);
             assert_eq!(impossible(&client), None, "{key}");
         }
+    }
+
+    #[test]
+    fn random_numbers_come_with_their_key_and_indexes_are_of_them() {
+        let random = Settings::default().with(Setting::Columns, "random");
+        let indexed = random.clone().with(Setting::Indexes, 2);
+        let plan = Plan::of(&indexed.clone().with(Setting::Key, "identity"));
+        assert_eq!(plan.sent_columns(), ["c1", "c4", "c5", "c6"]);
+        let texts: Vec<String> = plan.index_texts().collect();
+        assert_eq!(texts[1], "create index by_c5 on my_big_table (c5)");
+        assert_eq!(impossible(&indexed), None);
+        let in_server = impossible(&random.with(Setting::LoopIn, "server")).unwrap();
+        assert!(in_server.contains("client"), "{in_server}");
+        let constant = impossible(&indexed.with(Setting::Columns, "constant")).unwrap();
+        assert!(constant.contains("set columns to \"random\""), "{constant}");
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
 
+use onrush_measure::classic_table::NumberColumns;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Config, NoTls, Statement};
 
-use super::plan::{KeySource, Plan};
+use super::plan::Plan;
 use super::watch::Seen;
 use super::{Connection, Refusal};
 use crate::target::record::Snapshot;
@@ -56,14 +57,17 @@ pub(super) fn refusal(error: postgres::Error) -> Refusal {
 
 /// An INSERT of so many rows.
 pub(super) fn insert_text(plan: &Plan, rows: usize) -> String {
-    let sends_keys = plan.keys != KeySource::Server;
-    let row = |number: usize| match sends_keys {
-        true => format!("(${})", number + 1),
-        false => "(default)".to_owned(),
+    let sent = plan.sent_columns();
+    let row = |number: usize| {
+        let values: Vec<String> =
+            (1..=sent.len()).map(|column| format!("${}", number * sent.len() + column)).collect();
+        format!("({})", values.join(", "))
     };
-    let values: Vec<String> = (0..rows).map(row).collect();
-    let column = if sends_keys { "c1" } else { "c2" };
-    format!("insert into my_big_table ({column}) values {}", values.join(", "))
+    let (columns, values) = match sent {
+        [] => ("c2".to_owned(), vec!["(default)".to_owned(); rows]),
+        sent => (sent.join(", "), (0..rows).map(row).collect()),
+    };
+    format!("insert into my_big_table ({columns}) values {}", values.join(", "))
 }
 
 /// A connection and its prepared statements.
@@ -110,12 +114,18 @@ impl<D: Dialect> Connection for Session<D> {
 
     fn insert(&mut self, keys: &[Key], rows: usize) -> Result<(), Refusal> {
         let statement = self.statement(rows)?;
-        let done = match keys {
-            [] => self.client.execute(&statement, &[]),
-            [Key::Number(key)] => self.client.execute(&statement, &[key]),
-            [Key::Uuid(key)] => self.client.execute(&statement, &[&uuid::Uuid::from_bytes(*key)]),
+        let numbers = self.plan.as_ref().map_or(NumberColumns::Constant, |plan| plan.numbers);
+        let done = match (keys, numbers) {
+            ([], _) => self.client.execute(&statement, &[]),
+            ([Key::Number(key)], NumberColumns::Constant) => {
+                self.client.execute(&statement, &[key])
+            }
+            ([Key::Uuid(key)], NumberColumns::Constant) => {
+                self.client.execute(&statement, &[&uuid::Uuid::from_bytes(*key)])
+            }
             _ => {
-                let parameters: Vec<Box<dyn ToSql + Sync>> = keys.iter().map(boxed).collect();
+                let row = |key: &Key| parameters(*key, numbers);
+                let parameters: Vec<Box<dyn ToSql + Sync>> = keys.iter().flat_map(row).collect();
                 let parameters: Vec<&(dyn ToSql + Sync)> =
                     parameters.iter().map(|parameter| &**parameter).collect();
                 self.client.execute(&statement, &parameters)
@@ -179,9 +189,15 @@ impl<D: Dialect> Connection for Session<D> {
     }
 }
 
-fn boxed(key: &Key) -> Box<dyn ToSql + Sync> {
-    match key {
-        Key::Number(key) => Box::new(*key),
-        Key::Uuid(key) => Box::new(uuid::Uuid::from_bytes(*key)),
+/// What the client gives of the row with this key.
+fn parameters(key: Key, numbers: NumberColumns) -> Vec<Box<dyn ToSql + Sync>> {
+    let mut parameters: Vec<Box<dyn ToSql + Sync>> = match key {
+        Key::Number(key) => vec![Box::new(key)],
+        Key::Uuid(key) => vec![Box::new(uuid::Uuid::from_bytes(key))],
+    };
+    if numbers == NumberColumns::Random {
+        let (c4, c5, c6) = numbers.of(key);
+        parameters.extend([Box::new(c4) as _, Box::new(c5) as _, Box::new(c6) as _]);
     }
+    parameters
 }

@@ -42,7 +42,7 @@ fn loop_in_client(
     shared: &Shared,
     ledger: &mut Ledger,
 ) -> Result<(), Refusal> {
-    let mut maker = RowMaker::new(work.key, KeySpread::Even, work.numbers)?;
+    let mut maker = RowMaker::new(work.key, KeySpread::Even, work.plan.numbers, work.numbers)?;
     let plan = work.plan;
     let makes_keys = plan.keys == KeySource::Client;
     let mut keys: Vec<Key> = Vec::with_capacity(plan.rows_per_statement.min(10_000));

@@ -3,6 +3,7 @@
 
 mod cursors;
 mod definitions;
+mod operands;
 mod rights;
 mod rows;
 mod session;

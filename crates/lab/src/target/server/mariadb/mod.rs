@@ -237,6 +237,8 @@ impl BaselineServer for Server {
         connection.query_drop(format!("create user {LOAD}@localhost"))?;
         connection.query_drop(format!("grant all on lab.* to {LOAD}@localhost"))?;
         connection.query_drop(table(plan))?;
+        connection.query_drop("use lab")?;
+        plan.index_texts().try_for_each(|text| connection.query_drop(text))?;
         if plan.is_loop_in_server {
             connection.query_drop(procedure(plan))?;
         }

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Params, Statement, Value};
+use onrush_measure::classic_table::NumberColumns;
 
 use super::{LOAD, key_by_server, statistics};
 use crate::target::record::Snapshot;
 use crate::target::rows::{Columns, Key, Row};
-use crate::target::server::plan::{KeySource, Plan};
+use crate::target::server::plan::Plan;
 use crate::target::server::watch::Seen;
 use crate::target::server::{Connection, Refusal};
 
@@ -24,12 +25,15 @@ pub(super) fn connect(socket: &Path, user: &str, database: &str) -> Result<Conn,
 
 /// An INSERT of so many rows.
 pub(super) fn insert_text(plan: &Plan, rows: usize) -> String {
-    let (column, value) = match plan.keys {
-        KeySource::Server => key_by_server(plan),
-        _ => ("c1", "(?)"),
+    let (columns, value) = match plan.sent_columns() {
+        [] => {
+            let (column, value) = key_by_server(plan);
+            (column.to_owned(), value.to_owned())
+        }
+        sent => (sent.join(", "), format!("({})", vec!["?"; sent.len()].join(", "))),
     };
     let values = vec![value; rows].join(", ");
-    format!("insert into my_big_table ({column}) values {values}")
+    format!("insert into my_big_table ({columns}) values {values}")
 }
 
 /// A connection and its prepared statements.
@@ -71,7 +75,11 @@ impl Connection for Session {
         let statement = self.statement(rows)?;
         let parameters = match keys {
             [] => Params::Empty,
-            keys => Params::Positional(keys.iter().map(value).collect()),
+            keys => {
+                let numbers =
+                    self.plan.as_ref().map_or(NumberColumns::Constant, |plan| plan.numbers);
+                Params::Positional(keys.iter().flat_map(|key| values(*key, numbers)).collect())
+            }
         };
         self.connection.exec_drop(&statement, parameters)?;
         match self.connection.affected_rows() {
@@ -134,11 +142,17 @@ impl Connection for Session {
     }
 }
 
-fn value(key: &Key) -> Value {
-    match key {
-        Key::Number(key) => Value::Int(*key),
+/// What the client gives of the row with this key.
+fn values(key: Key, numbers: NumberColumns) -> Vec<Value> {
+    let mut values = vec![match key {
+        Key::Number(key) => Value::Int(key),
         Key::Uuid(key) => Value::Bytes(key.to_vec()),
+    }];
+    if numbers == NumberColumns::Random {
+        let (c4, c5, c6) = numbers.of(key);
+        values.extend([Value::Int(c4.into()), Value::Int(c5.into()), Value::Int(c6)]);
     }
+    values
 }
 
 fn column<T: mysql::prelude::FromValue>(row: &mut mysql::Row, at: usize) -> Result<T, Refusal> {

@@ -244,6 +244,9 @@ impl BaselineServer for Cluster {
         cluster.start()?;
         let mut connection = session::connect::<Own>(cluster.socket_folder.path(), LOOK_ON)?;
         connection.batch_execute(&table(plan)).map_err(session::refusal)?;
+        for text in plan.index_texts() {
+            connection.batch_execute(&text).map_err(session::refusal)?;
+        }
         if plan.is_loop_in_server {
             connection.batch_execute(&procedure(plan)).map_err(session::refusal)?;
         }
