@@ -141,6 +141,7 @@ fn superblock() -> Vec<Field> {
         Field(8, Same, "root: {} bytes"),
         Field(4, Random, "root: checksum"),
         Field(8, Random, "when the log was durable up to E"),
+        Field(1, Same, "0: was not restored"),
     ]
 }
 

@@ -10,9 +10,10 @@ use onrush_files::unfinished::unmark;
 use onrush_files::{AlignedBuffer, Disk, DiskError, DiskFile, OpenMode, Unfinished};
 use onrush_lsn::Lsn;
 
-use crate::seal;
+use crate::seal::{self, Restored};
 
 const SUPERBLOCK_FILE: &str = "superblock.onrush";
+const UNNAMED_SUPERBLOCK_FILE: &str = "superblock.new";
 const ZERO_BYTES: usize = 1 << 20;
 
 /// See the module.
@@ -35,6 +36,7 @@ pub(crate) struct OwnAnchor {
     superblock: Vec<u8>,
     data_files: usize,
     pub(crate) database_id: u128,
+    pub(crate) history: u128,
     pub(crate) redo_from_lsn: Lsn,
     pub(crate) redo_from_segment: u64,
     pub(crate) must_reach_lsn: Lsn,
@@ -47,6 +49,37 @@ struct Segment {
     bytes: u64,
     /// The end of its last block.
     end: u64,
+}
+
+/// Makes a database of a folder in which everything else is durable: data files, and the log in the folder `log`.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_superblock(
+    disk: &dyn Disk,
+    folder: &Path,
+    superblock: &[u8],
+    data_files: usize,
+) -> Result<(), DiskError> {
+    let temporary = folder.join(UNNAMED_SUPERBLOCK_FILE);
+    let file = disk.open(&temporary, OpenMode::CreateNew)?;
+    file.allocate(seal::SUPERBLOCK_FILE_BYTES)?;
+    file.write_at(&seal::folders(superblock, data_files), seal::FOLDERS_AT)?;
+    // The older copy names the same: it is the only checkpoint that is here.
+    let newest = seal::generation(superblock);
+    for generation in [newest, newest.saturating_sub(1).max(1)] {
+        let at = match generation {
+            1 if newest == 1 => seal::COPIES_AT,
+            _ => [seal::COPIES_AT[(generation & 1) as usize]; 2],
+        };
+        let copy = seal::with_generation(superblock, generation);
+        at.iter().try_for_each(|at| file.write_at(&copy, *at))?;
+    }
+    file.sync()?;
+    // The names of all that the superblock needs, before its own.
+    disk.sync_folder(folder)?;
+    disk.rename(&temporary, &folder.join(SUPERBLOCK_FILE))?;
+    disk.sync_folder(folder)
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,8 +128,13 @@ impl<'a> Copier<'a> {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Everything has been handed over and is sound: makes it durable, and the folder a database.
-    pub(crate) fn finish(&self, manifest: &[u8]) -> Result<(), DiskError> {
+    /// Everything has been handed over and is sound: makes it durable, and the folder a database, with a history of
+    /// its own if `restored` says so.
+    pub(crate) fn finish(
+        &self,
+        manifest: &[u8],
+        restored: Option<&Restored>,
+    ) -> Result<(), DiskError> {
         self.failure()?;
         let Some(anchor) = self.anchor.get() else { return Ok(()) };
         guard(&self.data).iter().try_for_each(|file| file.sync())?;
@@ -105,25 +143,12 @@ impl<'a> Copier<'a> {
         let file = self.create(&self.folder.join("backup.json"))?;
         file.write_at(manifest, 0)?;
         file.sync()?;
-        let temporary = self.folder.join("superblock.new");
-        let file = self.create(&temporary)?;
-        file.allocate(seal::SUPERBLOCK_FILE_BYTES)?;
-        file.write_at(&seal::folders(&anchor.superblock, anchor.data_files), seal::FOLDERS_AT)?;
-        // The older copy names the same: it is the only checkpoint that is here.
-        let newest = seal::generation(&anchor.superblock);
-        for generation in [newest, newest.saturating_sub(1).max(1)] {
-            let at = match generation {
-                1 if newest == 1 => seal::COPIES_AT,
-                _ => [seal::COPIES_AT[(generation & 1) as usize]; 2],
-            };
-            let copy = seal::with_generation(&anchor.superblock, generation);
-            at.iter().try_for_each(|at| file.write_at(&copy, *at))?;
-        }
-        file.sync()?;
-        // The names of all that the superblock needs, before its own.
-        self.disk.sync_folder(self.folder)?;
-        self.disk.rename(&temporary, &self.folder.join(SUPERBLOCK_FILE))?;
-        self.disk.sync_folder(self.folder)?;
+        let superblock = match restored {
+            Some(restored) => seal::with_restored(&anchor.superblock, restored).to_vec(),
+            None => anchor.superblock.clone(),
+        };
+        guard(&self.made).push(self.folder.join(UNNAMED_SUPERBLOCK_FILE));
+        write_superblock(&*self.disk, self.folder, &superblock, anchor.data_files)?;
         unmark(&*self.disk, self.folder)
     }
 
@@ -178,6 +203,7 @@ impl Companion for Copier<'_> {
             superblock: anchor.block.to_vec(),
             data_files: anchor.data_files,
             database_id: anchor.database_id,
+            history: anchor.history,
             redo_from_lsn: anchor.redo_from_lsn,
             redo_from_segment: anchor.redo_from_segment,
             must_reach_lsn: anchor.must_reach_lsn,

@@ -14,7 +14,7 @@ use crate::copier::Copier;
 use crate::error::BackupError;
 use crate::limit::{RestoreOptions, time_words};
 use crate::report::BackupReport;
-use crate::seal;
+use crate::seal::{self, Restored};
 
 /// Copies the database in `folder`, which nobody may have open, into the new folder `into`.
 ///
@@ -97,7 +97,7 @@ fn copy_as(
     let copier = Copier::new(Arc::clone(&source.disk), into, &mark, beside)?;
     let made = check_source(source, options, progress, &copier)
         .map_err(BackupError::from)
-        .and_then(|checked| finish(source, &copier, &checked, into, started));
+        .and_then(|checked| finish(making, source, &copier, &checked, into, started));
     if made.is_err() {
         copier.remove_all();
     }
@@ -118,6 +118,7 @@ fn is_empty(disk: &dyn Disk, folder: &Path) -> Result<bool, DiskError> {
 }
 
 fn finish(
+    making: Making,
     source: &Source,
     copier: &Copier<'_>,
     checked: &CheckReport,
@@ -136,9 +137,16 @@ fn finish(
         is_cut: checked.log_is_cut,
     };
     check_reach(source.log_limit, &reach)?;
+    // The log of the original may go on, or has gone on: what comes now is another one under the same numbers.
+    let restored = (making == Making::Restore).then(|| Restored {
+        history: uuid::Uuid::new_v4().as_u128(),
+        from_history: anchor.history,
+        from_lsn: checked.log_end_lsn,
+    });
     let mut report = BackupReport {
         folder: into.into(),
         database_id: format!("{:032x}", anchor.database_id),
+        history: format!("{:032x}", restored.as_ref().map_or(anchor.history, |it| it.history)),
         checkpoint: checked.checkpoint,
         redo_from_lsn: anchor.redo_from_lsn,
         redo_from_segment: anchor.redo_from_segment,
@@ -158,7 +166,7 @@ fn finish(
     };
     measure(&mut report);
     let manifest = serde_json::to_vec_pretty(&report).unwrap_or_default();
-    copier.finish(&manifest)?;
+    copier.finish(&manifest, restored.as_ref())?;
     measure(&mut report);
     Ok(report)
 }

@@ -23,6 +23,7 @@ mod limit;
 mod report;
 mod seal;
 
+pub use copier::write_superblock;
 pub use copy::{backup, copy, restore};
 pub use error::BackupError;
 pub use limit::{RestoreOptions, parse_time};

@@ -14,6 +14,8 @@ pub struct BackupReport {
     pub folder: PathBuf,
     /// Id of the database, which the copy shares.
     pub database_id: String,
+    /// Number of the history that goes on in the copy: a backup has that of its database, a restore draws its own.
+    pub history: String,
     /// The checkpoint that was copied; none before the first.
     pub checkpoint: Option<u64>,
     /// Where the copy's log begins.

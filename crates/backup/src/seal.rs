@@ -2,6 +2,7 @@
 //! `docs/log-format.md`.
 
 use onrush_files::AlignedBuffer;
+use onrush_lsn::Lsn;
 
 /// Bytes of the superblock file.
 pub(crate) const SUPERBLOCK_FILE_BYTES: u64 = FOLDERS_AT + FOLDERS_BYTES as u64;
@@ -11,6 +12,9 @@ const FOLDERS_BYTES: usize = 64 << 10;
 /// Where a copy of the superblock stands: even generations, odd ones.
 pub(crate) const COPIES_AT: [u64; 2] = [0, 64 << 10];
 const GENERATION_AT: usize = 32;
+const HAS_ROOT_AT: usize = 100;
+const ROOT_BYTES: usize = 20;
+const END_TIME_BYTES: usize = 8;
 const LOG_HEADER_BYTES: usize = 96;
 const LOG_RECORD_BYTES_AT: usize = 80;
 const LOG_CHECKSUM_AT: usize = 92;
@@ -27,6 +31,27 @@ pub(crate) fn with_generation(superblock: &[u8], generation: u64) -> AlignedBuff
     let mut block = AlignedBuffer::new(superblock.len());
     block.copy_from_slice(superblock);
     block[GENERATION_AT..GENERATION_AT + 8].copy_from_slice(&generation.to_le_bytes());
+    seal(&mut block);
+    block
+}
+
+/// What a restore notes in the superblock.
+pub(crate) struct Restored {
+    pub(crate) history: u128,
+    pub(crate) from_history: u128,
+    pub(crate) from_lsn: Lsn,
+}
+
+/// The same superblock of a database that was restored.
+pub(crate) fn with_restored(superblock: &[u8], restored: &Restored) -> AlignedBuffer {
+    let mut block = AlignedBuffer::new(superblock.len());
+    block.copy_from_slice(superblock);
+    let root_bytes = if block[HAS_ROOT_AT] == 1 { ROOT_BYTES } else { 0 };
+    let field = &mut block[HAS_ROOT_AT + 1 + root_bytes + END_TIME_BYTES..];
+    field[0] = 1;
+    field[1..17].copy_from_slice(&restored.history.to_le_bytes());
+    field[17..33].copy_from_slice(&restored.from_history.to_le_bytes());
+    field[33..41].copy_from_slice(&restored.from_lsn.0.to_le_bytes());
     seal(&mut block);
     block
 }

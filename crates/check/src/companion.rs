@@ -13,6 +13,8 @@ pub struct Anchor<'a> {
     pub block: &'a [u8],
     /// Id of the database.
     pub database_id: u128,
+    /// The number of the history that goes on in it: another one if it was restored.
+    pub history: u128,
     /// Number of the installed checkpoint; none before the first.
     pub checkpoint: Option<u64>,
     /// How many data files there are.

@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use crate::background;
 use crate::catalog::{Table, TableEntry};
+use crate::checkpoint::RestoredFrom;
 use crate::checkpoint::{self, CheckpointReport};
 use crate::constraint::ExpressionCompiler;
 use crate::drain::{Drain, DrainOptions};
@@ -233,10 +234,24 @@ impl Database {
         &self.shared.disk
     }
 
-    /// The number that was drawn when the database was made; its backups and what is restored of them have it, too.
+    /// The number of the database's history, drawn when the database was created. Its backups have it, too; what is
+    /// [restored](Self::restored_from) of one has a history of its own, since its log goes another way from there on.
     #[must_use]
     pub fn id(&self) -> u128 {
+        self.engine().history()
+    }
+
+    /// The number that stands in all files of the database: drawn when it was created, and kept by whatever is made of
+    /// its backups.
+    #[must_use]
+    pub fn file_id(&self) -> u128 {
         self.engine().database_id
+    }
+
+    /// The history that this database goes on from, and how far it had it; none in one that was created.
+    #[must_use]
+    pub fn restored_from(&self) -> Option<RestoredFrom> {
+        self.engine().restored.map(|restored| restored.from)
     }
 
     /// The folder of the database.

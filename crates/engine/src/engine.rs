@@ -10,7 +10,7 @@ use onrush_latch::Admission;
 use onrush_waits::{Recorder, Registry};
 
 use crate::catalog::Relations;
-use crate::checkpoint::Store;
+use crate::checkpoint::{Restored, Store};
 use crate::memory::FramePool;
 use crate::options::Options;
 use crate::runtime::{Runtime, StopsWaiting};
@@ -27,6 +27,8 @@ pub(crate) struct Engine {
     pub(crate) open_changes: OpenChanges,
     pub(crate) index_builds: IndexBuilds,
     pub(crate) serial_order: Arc<SerialOrder>,
+    /// What a restore has noted; none in a database that was created.
+    pub(crate) restored: Option<Restored>,
 }
 
 impl Deref for Engine {
@@ -35,6 +37,13 @@ impl Deref for Engine {
     #[inline]
     fn deref(&self) -> &Store {
         &self.store
+    }
+}
+
+impl Engine {
+    /// The number of the history that goes on in the database.
+    pub(crate) fn history(&self) -> u128 {
+        self.restored.map_or(self.database_id, |restored| restored.history)
     }
 }
 
@@ -55,6 +64,7 @@ pub(crate) struct Parts {
     pub(crate) frames: FramePool,
     pub(crate) space: Arc<Space>,
     pub(crate) epoch: Epoch,
+    pub(crate) restored: Option<Restored>,
 }
 
 impl Engine {
@@ -69,6 +79,7 @@ impl Engine {
             frames,
             space,
             epoch,
+            restored,
         } = parts;
         let open_changes = OpenChanges::new(options.open_transactions_bytes);
         let image_writes = Arc::new(ImageWrites::default());
@@ -88,6 +99,7 @@ impl Engine {
             open_changes,
             index_builds: IndexBuilds::default(),
             serial_order: Arc::default(),
+            restored,
         }
     }
 }

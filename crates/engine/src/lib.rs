@@ -83,7 +83,9 @@ mod tree;
 mod units;
 
 pub use catalog::{Table, Waiting};
-pub use checkpoint::{CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage};
+pub use checkpoint::{
+    CheckpointProgress, CheckpointRecord, CheckpointReport, CheckpointStage, RestoredFrom,
+};
 pub use constraint::{ExpressionCompiler, RowCheck, RowDefault};
 pub use database::{Database, IndexBuildOptions};
 pub use drain::{Drain, DrainOptions, DrainProgress};

@@ -50,8 +50,25 @@ pub(crate) struct Superblock {
     pub(crate) root: Option<BlobAddress>,
     /// When what is below E was durable at the latest, in microseconds since 1970; none if nobody knows.
     pub(crate) end_us: Option<u64>,
+    pub(crate) has_restored: u8,
+    pub(crate) restored: Option<Restored>,
     /// Whether the rest of the block is zeros.
     pub(crate) zeros_follow: bool,
+}
+
+/// What a restore has noted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Restored {
+    pub(crate) history: u128,
+    pub(crate) from_history: u128,
+    pub(crate) from_lsn: Lsn,
+}
+
+impl Superblock {
+    /// The number of the history that goes on in this database.
+    pub(crate) fn history(&self) -> u128 {
+        self.restored.map_or(self.database_id, |restored| restored.history)
+    }
 }
 
 /// What a sealed block is.
@@ -92,6 +109,15 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
     let has_root = input.u8()?;
     let root = if has_root == 1 { Some(BlobAddress::read(&mut input)?) } else { None };
     let end_us = Some(input.u64()?).filter(|end_us| *end_us != 0);
+    let has_restored = input.u8()?;
+    let restored = match has_restored {
+        1 => Some(Restored {
+            history: input.u128()?,
+            from_history: input.u128()?,
+            from_lsn: Lsn(input.u64()?),
+        }),
+        _ => None,
+    };
     let zeros_follow = is_zero(input.rest());
     Some(Superblock {
         database_id,
@@ -103,6 +129,8 @@ pub(crate) fn read_superblock(body: &[u8]) -> Option<Superblock> {
         has_root,
         root,
         end_us,
+        has_restored,
+        restored,
         zeros_follow,
     })
 }

@@ -87,6 +87,7 @@ pub(crate) fn anchor<'a>(newest: &Superblock, folders: &Folders, block: &'a [u8]
     Anchor {
         block,
         database_id: newest.database_id,
+        history: newest.history(),
         checkpoint: newest.checkpoint,
         data_files: folders.data.len(),
         redo_from_lsn: newest.start.lsn,
@@ -120,7 +121,8 @@ fn check_turns(path: &Path, copies: &[Option<Superblock>; 2], findings: &Finding
         || newer.end < older.end
         || newer.start.lsn < older.start.lsn
         || newer.end_us < older.end_us
-        || newer.database_id != older.database_id;
+        || newer.database_id != older.database_id
+        || newer.restored != older.restored;
     if goes_back {
         report(
             COPY_AT[(newer.generation & 1) as usize],
@@ -146,6 +148,15 @@ fn check_fields(path: &Path, superblock: &Superblock, findings: &Findings) {
     let start = superblock.start;
     let faults = [
         (superblock.has_root > 1, "the mark of the root is neither 0 nor 1"),
+        (superblock.has_restored > 1, "the mark of a restore is neither 0 nor 1"),
+        (
+            superblock.restored.is_some_and(|it| it.history == it.from_history),
+            "the database was restored of its own history",
+        ),
+        (
+            superblock.restored.is_some_and(|it| it.from_lsn.0 >= COUNTER_END),
+            "the LSN up to which the database was restored is one that no database reaches",
+        ),
         (
             superblock.checkpoint.is_none() != superblock.root.is_none(),
             "there is a root exactly if there was a checkpoint, and here it is not so",

@@ -34,7 +34,10 @@ pub(crate) use record::{Records, unix_micros};
 pub use report::CheckpointReport;
 pub(crate) use space_install::{install_space, is_space_install_due};
 pub(crate) use store::Store;
-pub(crate) use superblock::{COUNTER_LIMIT, Folders, Superblock, SuperblockFile, superblock_path};
+pub use superblock::RestoredFrom;
+pub(crate) use superblock::{
+    COUNTER_LIMIT, Folders, Restored, Superblock, SuperblockFile, superblock_path,
+};
 pub(crate) use sweep::{sweep_aborted, sweep_due};
 pub(crate) use throttle::{LogUse, Throttle};
 

@@ -39,6 +39,25 @@ pub(crate) struct Superblock {
     /// What is below E was durable at this moment, in microseconds since 1970 by the clock of the machine; at
     /// first the moment of the creation. Orders nothing, but tells a restore how old the images are.
     pub(crate) end_us: u64,
+    /// Set by a restore, and never changed.
+    pub(crate) restored: Option<Restored>,
+}
+
+/// What a restore has noted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Restored {
+    /// Drawn by the restore: what is committed from then on belongs to it.
+    pub(crate) history: u128,
+    pub(crate) from: RestoredFrom,
+}
+
+/// Which history a database goes on from, and how far it had it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RestoredFrom {
+    /// What [`Database::id`](crate::Database::id) was before.
+    pub history: u128,
+    /// Every commit of that history below is here, and none at or above.
+    pub lsn: Lsn,
 }
 
 /// The folders that were chosen when the database was created.
@@ -70,6 +89,12 @@ impl Superblock {
             push_address(root, &mut body);
         }
         body.extend_from_slice(&self.end_us.to_le_bytes());
+        body.push(u8::from(self.restored.is_some()));
+        if let Some(Restored { history, from }) = self.restored {
+            body.extend_from_slice(&history.to_le_bytes());
+            body.extend_from_slice(&from.history.to_le_bytes());
+            body.extend_from_slice(&from.lsn.0.to_le_bytes());
+        }
         sealed(&body, BLOCK_BYTES)
     }
 
@@ -108,6 +133,9 @@ impl Superblock {
             bytes.copy_from_slice(&numbers[index * 8..index * 8 + 8]);
             u64::from_le_bytes(bytes)
         };
+        let root = if *has_root == 1 { Some(take_address(&mut rest)?) } else { None };
+        let (end_us, rest) = rest.split_first_chunk()?;
+        let (is_restored, rest) = rest.split_first()?;
         Some(Superblock {
             database_id: u128::from_le_bytes(*id),
             generation: number(0),
@@ -115,9 +143,22 @@ impl Superblock {
             incarnation: number(2),
             end: Lsn(number(3)),
             start: LogPosition::decode(start),
-            root: if *has_root == 1 { Some(take_address(&mut rest)?) } else { None },
-            end_us: u64::from_le_bytes(*rest.first_chunk()?),
+            root,
+            end_us: u64::from_le_bytes(*end_us),
+            restored: if *is_restored == 1 { Some(Restored::decode(rest)?) } else { None },
         })
+    }
+}
+
+impl Restored {
+    fn decode(bytes: &[u8]) -> Option<Restored> {
+        let (history, rest) = bytes.split_first_chunk()?;
+        let (before, rest) = rest.split_first_chunk()?;
+        let from = RestoredFrom {
+            history: u128::from_le_bytes(*before),
+            lsn: Lsn(u64::from_le_bytes(*rest.first_chunk()?)),
+        };
+        Some(Restored { history: u128::from_le_bytes(*history), from })
     }
 }
 

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::TableEntry;
 use crate::checkpoint::{
-    COUNTER_LIMIT, Checkpointer, Directory, Folders, Root, Superblock, SuperblockFile, WRITERS_MAX,
-    superblock_path, unix_micros,
+    COUNTER_LIMIT, Checkpointer, Directory, Folders, Restored, Root, Superblock, SuperblockFile,
+    WRITERS_MAX, superblock_path, unix_micros,
 };
 use crate::engine::{Engine, Parts};
 use crate::error::{Damage, Error, Result};
@@ -107,7 +107,8 @@ pub(crate) fn create(
     let database_id = uuid::Uuid::new_v4().as_u128();
     let files = DataFiles::create(&*disk, &folders.data, database_id)?;
     let space = Space::new(files, &[])?;
-    let engine = build_engine(&disk, options, database_id, (frames, space), Epoch::after(0));
+    let engine =
+        build_engine(&disk, options, (database_id, None), (frames, space), Epoch::after(0));
     let log = Log::create(Arc::clone(&disk), log_options(&engine, &folders))?;
     let position = log.position();
     let superblock = Superblock {
@@ -119,6 +120,7 @@ pub(crate) fn create(
         end: position.lsn,
         root: None,
         end_us: unix_micros(),
+        restored: None,
     };
     let file = SuperblockFile::create(&*disk, folder, &superblock, &folders)?;
     engine.log.set(log);
@@ -163,7 +165,8 @@ pub(crate) fn open(
     let space = Space::new(files, &used)?;
     // Leaves are dirty for epochs above the installed checkpoint's.
     let epoch = Epoch::after(superblock.checkpoint);
-    let engine = build_engine(&disk, options, database_id, (frames, space), epoch);
+    let ids = (database_id, superblock.restored);
+    let engine = build_engine(&disk, options, ids, (frames, space), epoch);
     let checkpoint = root.as_ref().map(|_| superblock.checkpoint);
     let mut report = RecoveryReport { checkpoint, ..RecoveryReport::default() };
     let directory = match root {
@@ -259,7 +262,7 @@ fn remove_unfinished(disk: &dyn Disk, folders: &Folders) -> Result<()> {
 fn build_engine(
     disk: &Arc<dyn Disk>,
     options: Options,
-    database_id: u128,
+    (database_id, restored): (u128, Option<Restored>),
     (frames, space): (FramePool, Arc<Space>),
     epoch: Epoch,
 ) -> Arc<Engine> {
@@ -277,6 +280,7 @@ fn build_engine(
         frames,
         space,
         epoch,
+        restored,
     }))
 }
 
