@@ -88,6 +88,8 @@ fn opening_keeps_what_was_not_read_and_reading_goes_on() {
         let tail = log.tail_from(&start);
         let (at, end) = (read_all(&tail, start, options.database_id), log.position());
         assert_eq!(at, LogPosition { incarnation: at.incarnation, ..end });
+        // Before the tail, as in a crash: it lets go of what it holds.
+        drop((log, tail));
     }
     // Without being asked for, it is not kept.
     let (recovered, _) = recover_from(&disk, &options, checkpoint, end).unwrap();

@@ -425,12 +425,13 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
             ("lag_seconds", DataType::Float64),
         ],
         "lake_detach" | "lake_flush" => &[("table", DataType::Text)],
+        "archive_backup" => &[],
         _ => {
             let message = format!("there is no procedure {}", function.name);
             return Err(SqlError::new(state::UNDEFINED_FUNCTION, message).with_hint(
                 "There are onrush.check(dop => 2), onrush.insert_loop(table, rows, rows_per_commit), \
-                 onrush.lake_attach(table, lake_table, lag_seconds), onrush.lake_detach(table) and \
-                 onrush.lake_flush(table).",
+                 onrush.lake_attach(table, lake_table, lag_seconds), onrush.lake_detach(table), \
+                 onrush.lake_flush(table) and onrush.archive_backup().",
             ));
         }
     };
@@ -475,6 +476,7 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
             lag_seconds: next(Some(LAKE_LAG_SECONDS))?,
         }),
         "lake_detach" => Ok(Call::LakeDetach { table: next(None)? }),
+        "archive_backup" => Ok(Call::ArchiveBackup),
         "lake_flush" => Ok(Call::LakeFlush { table: next(None)? }),
         _ => Ok(Call::InsertLoop {
             table: next(None)?,
