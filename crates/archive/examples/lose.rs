@@ -1,5 +1,5 @@
-//! Loses machines: kills a process with its database with SIGKILL, deletes its folder, restores it from its archive, and
-//! counts.
+//! Loses machines: kills a process with its database with SIGKILL, deletes its folder, restores it from its archive,
+//! and counts.
 //!
 //! ```sh
 //! cargo run --release -p onrush-archive --example lose -- 10 1.0

@@ -45,7 +45,8 @@ pub enum ArchiveError {
     Log(#[from] LogError),
     /// A backup was not made, because what it is of is damaged.
     #[error(
-        "the database is damaged, so no backup of it is archived ({} findings); the first: {}; `onrush check` lists all",
+        "the database is damaged, so no backup of it is archived ({} findings); the first: {}; `onrush check` lists \
+         all",
         .0.damage(),
         .0.findings.first().map_or_else(String::new, ToString::to_string)
     )]

@@ -1,10 +1,10 @@
-//! The archive of a node that may burn: its log and backups go to an object store, and a successor comes back from there.
+//! The archive of a node that may burn: its log and backups go to an object store, and a successor comes from there.
 //!
 //! In `<place>/<history>/`, where the history is [`Database::id`](onrush::Database::id) as 32 hexadecimal digits:
 //!
 //! | object | what |
 //! |---|---|
-//! | `log/<segment>-<offset>` | whole blocks of the log, byte by byte, from there on; named by where the one before ends |
+//! | `log/<segment>-<offset>` | whole blocks of the log, byte by byte, named by where the one before ends |
 //! | `backup/<end LSN>/<attempt>/part-<number>` | pages of one checkpoint |
 //! | `backup/<end LSN>/manifest` | written last: what makes a backup of the parts, with the log from its C on |
 //!

@@ -1,5 +1,5 @@
-//! A tail reads every block below the durable end, byte by byte, from a position on, whatever is recycled and however the
-//! log is opened in between; and what only it needs takes no space from the log.
+//! A tail reads every block below the durable end, byte by byte, from a position on, whatever is recycled and however
+//! the log is opened in between; and what only it needs takes no space from the log.
 
 mod common;
 

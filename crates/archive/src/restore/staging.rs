@@ -1,4 +1,4 @@
-//! A backup as it comes from the store: a folder beside the new one, which is a database folder when all of it is there.
+//! A backup as it comes from the store: a folder beside the new one, a database folder when all of it is there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

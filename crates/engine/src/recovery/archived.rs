@@ -1,5 +1,5 @@
-//! How far the log is archived, as the database itself knows it: a small file beside the superblock, so that opening keeps
-//! what is not archived yet. Byte by byte: `docs/data-file.md`.
+//! How far the log is archived, as the database itself knows it: a small file beside the superblock, so that opening
+//! keeps what is not archived yet. Byte by byte: `docs/data-file.md`.
 
 use std::path::{Path, PathBuf};
 
