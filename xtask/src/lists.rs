@@ -45,7 +45,7 @@ pub(crate) const UNSAFE_FILES: &[&str] = &[
 /// its own of what was acknowledged, `fuzz` keeps inputs).
 pub(crate) const FILE_CALLERS: &[&str] = &[
     "files", "transfer", "lab", "measure", "cli", "waits", "watch", "server", "sim", "fuzz",
-    "browser", "sharing", "lake",
+    "browser", "sharing", "lake", "archive",
 ];
 
 /// Crates that decide nothing by the words of an error of others: an upgrade may change them.

@@ -3,6 +3,7 @@
 //! `database/build.rs`, statistics: `database/observe.rs`.
 
 mod alter;
+mod archive;
 mod build;
 mod define;
 mod foreign_key;

@@ -565,6 +565,7 @@ impl From<LogError> for Error {
             }
             damaged @ (LogError::Damaged { .. }
             | LogError::EndsEarly { .. }
+            | LogError::NotKept { .. }
             | LogError::Apply(_)) => Error::DamagedLog(damaged.to_string()),
         }
     }

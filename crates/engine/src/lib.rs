@@ -92,10 +92,10 @@ pub use drain::{Drain, DrainOptions, DrainProgress};
 pub use error::{Damage, DomainViolation, Error, KeyInWords, Result};
 #[cfg(feature = "planted-faults")]
 pub use fault::{Fault, plant};
-pub use online::OnlineOptions;
+pub use online::{OnlineOptions, PageCopy};
 pub use onrush_backup::{BackupError, BackupReport};
 pub use onrush_check::{CheckError, CheckOptions, CheckReport, Progress as CheckProgress};
-pub use onrush_log::{LogStatistics, Lsn};
+pub use onrush_log::{LogPart, LogPosition, LogStatistics, LogTail, Lsn};
 pub use onrush_types::expression;
 pub use onrush_types::long_values;
 pub use onrush_types::{

@@ -83,6 +83,10 @@ pub struct Options {
     /// backup: a folder on the log's file system, of this database alone. None: they are used again,
     /// which is cheaper. With it, what is no longer wanted there is yours to remove.
     pub kept_log_folder: Option<PathBuf>,
+    /// Log that is kept beyond `log_capacity_bytes` for whoever archives it, in bytes, from one opening to the next,
+    /// too. It is let go when more of it is not archived: the archive then begins anew with a backup. 0: none is kept.
+    /// Not without an archive, since nobody would let it go.
+    pub archive_log_bytes: u64,
     /// Largest log block in bytes, 512 to 1 MiB. A larger block carries more commits a checksum.
     pub log_block_bytes_max: usize,
     /// Log space in bytes. When it is used up, inserts wait for a checkpoint.
@@ -166,6 +170,7 @@ impl Default for Options {
             data_folders: Vec::new(),
             log_folder: None,
             kept_log_folder: None,
+            archive_log_bytes: 0,
             log_block_bytes_max: 1 << 20,
             log_capacity_bytes: 4 << 30,
             log_segment_bytes: 64 << 20,
@@ -316,6 +321,7 @@ impl Options {
             data_folders,
             log_folder: _,
             kept_log_folder: _,
+            archive_log_bytes: _,
             log_block_bytes_max,
             log_capacity_bytes,
             log_segment_bytes,

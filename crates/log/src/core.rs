@@ -55,6 +55,7 @@ pub(crate) struct Core {
     writer: Mutex<Writer>,            // locked by the leader, and shortly by whoever made a segment
     newest_block_us: SharedTime,      // when it was built; raised by the leader
     position: Mutex<LogPosition>,     // stored by the leader at the end of a round
+    pub(crate) opened_at: LogPosition,
 }
 
 impl Core {
@@ -86,6 +87,7 @@ impl Core {
             failure: CachePadded::default(),
             newest_block_us: SharedTime::new(writer.newest_block_us()),
             position: Mutex::new(writer.position()),
+            opened_at: writer.position(),
             writer: Mutex::new(writer),
             options: CachePadded::new(options),
         }

@@ -78,6 +78,11 @@ pub enum LogError {
         /// The one that this version of Onrush knows.
         known: u32,
     },
+    /// What was to be read is no longer there: no checkpoint needs it, and nobody has held it.
+    NotKept {
+        /// Number of the log segment.
+        segment: u64,
+    },
     /// The disk failed while the log was opened, created or recycled.
     Disk(Arc<DiskError>),
     /// What the caller's own function answered while records were handed to it.
@@ -124,6 +129,9 @@ impl fmt::Display for LogError {
                 "{} has format {found}, this version knows {known}; use a newer Onrush",
                 path.display()
             ),
+            Self::NotKept { segment } => {
+                write!(formatter, "log segment {segment} was used again, so what it held is gone")
+            }
             Self::Disk(cause) => write!(formatter, "log: {cause}"),
             Self::Apply(cause) => write!(formatter, "replay: {cause}"),
             Self::Thread(cause) => write!(formatter, "cannot start a log thread: {cause}"),

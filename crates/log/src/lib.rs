@@ -18,6 +18,7 @@
 //! - `wait`, `group`, `wakers`, `delayed`, `clock`: waiting, and who leads.
 //! - `writer`, `block`, `segment`, `pool`: a round, and where it goes. `background`: the threads.
 //! - `reader`, `progress`, `recover`: reading it back, telling a torn tail from damage, going on.
+//! - `tail`: whole blocks below the durable end, for whoever keeps them elsewhere.
 //!
 //! Who may wait for what: a thread between `reserve` and `complete` waits for nothing. A leader
 //! waits for the disk alone. Nobody waits here while it holds a lock that a leader needs.
@@ -46,6 +47,7 @@ mod segment;
 mod shared_time;
 mod statistics;
 mod sync;
+mod tail;
 mod units;
 mod wait;
 mod wakers;
@@ -58,5 +60,7 @@ pub use options::{DelayedWindow, LogOptions, LogWriter};
 pub use progress::ReadProgress;
 pub use reader::Apply;
 pub use recover::RecoveredLog;
+pub use segment::{segment_header, segment_name};
 pub use statistics::LogStatistics;
+pub use tail::{BlockFault, LogPart, LogTail, follow_blocks};
 pub use units::{LogPosition, Reservation};

@@ -23,13 +23,15 @@ use crate::options::LogOptions;
 use crate::pool::SegmentPool;
 use crate::segment::{SEGMENT_HEADER_BYTES, SegmentFolder};
 use crate::statistics::LogStatistics;
+use crate::tail::LogTail;
 use crate::units::{LogPosition, Reservation};
 use crate::writer::{NextBlock, Writer};
 
 /// Log space, for deciding when to take a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSpace {
-    /// Bytes of the segments that hold records not recycled yet, as far as they are written.
+    /// Bytes of the segments that hold records not recycled yet, as far as they are written; without those that are
+    /// kept beyond the capacity.
     pub in_use_bytes: u64,
     /// The most that all segments together may take.
     pub capacity_bytes: u64,
@@ -41,6 +43,8 @@ pub struct LogSpace {
 pub struct Log {
     core: Arc<Core>,
     background: Mutex<Background>,
+    /// Keeps what an earlier opening has kept, until somebody reads it.
+    kept_at_opening: Mutex<Option<LogHold>>,
 }
 
 impl Log {
@@ -77,7 +81,7 @@ impl Log {
         core.writer().publish_space(&core);
         let background =
             Background::start(&core).map_err(|error| LogError::Thread(Arc::new(error)))?;
-        Ok(Log { core, background: Mutex::new(background) })
+        Ok(Log { core, background: Mutex::new(background), kept_at_opening: Mutex::default() })
     }
 
     /// Bytes that a record takes in the log: its payload and the frame around it.
@@ -314,7 +318,44 @@ impl Log {
     #[must_use]
     pub fn hold(&self, position: &LogPosition) -> LogHold {
         let core = Arc::clone(&self.core);
-        LogHold { id: core.pool.hold(position.segment), core }
+        LogHold { id: core.pool.hold(position.segment, false), core }
+    }
+
+    /// Reads whole blocks from `position` on, which stay until they are [let go](LogTail::let_go_below): for
+    /// whoever keeps the log elsewhere. What only that needs takes space beyond the capacity, so that nobody waits
+    /// for it; whoever reads sees to it that it does not take too much.
+    #[must_use]
+    pub fn tail_from(&self, position: &LogPosition) -> LogTail {
+        let core = Arc::clone(&self.core);
+        let hold = LogHold { id: core.pool.hold(position.segment, true), core };
+        self.keep_from_opening(None);
+        LogTail::new(hold, position.segment)
+    }
+
+    /// Bytes of log files that opening has kept and nobody reads yet.
+    #[must_use]
+    pub fn kept_at_opening_bytes(&self) -> u64 {
+        let kept = self.kept_at_opening.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().map_or(0, |_| self.core.pool.held_bytes(0))
+    }
+
+    /// Keeps the segments from `segment` on until somebody reads them, also over a clean close, as opening does that is
+    /// told to. None: nobody will read them.
+    pub fn keep_from_opening(&self, segment: Option<u64>) {
+        let hold = segment.map(|segment| {
+            let core = Arc::clone(&self.core);
+            LogHold { id: core.pool.hold(segment, true), core }
+        });
+        let mut kept = self.kept_at_opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *kept, hold);
+        drop(kept);
+        drop(before);
+    }
+
+    /// Where the log went on when it was opened: blocks from there on are of its newest incarnation.
+    #[must_use]
+    pub fn opened_at(&self) -> LogPosition {
+        self.core.opened_at
     }
 
     /// How much of the log files is in use.
@@ -371,12 +412,16 @@ impl Log {
 /// Keeps segments of the log; see [`Log::hold`].
 #[derive(Debug)]
 pub struct LogHold {
-    core: Arc<Core>,
-    id: u64,
+    pub(crate) core: Arc<Core>,
+    pub(crate) id: u64,
 }
 
 impl Drop for LogHold {
     fn drop(&mut self) {
+        // A log that is closed stays as it is: the next opening may keep what was held.
+        if self.core.is_closed.load(Acquire) {
+            return;
+        }
         if let Err(error) = self.core.pool.release(self.id) {
             self.core.fail(error);
         }

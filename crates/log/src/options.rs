@@ -47,6 +47,9 @@ pub struct LogOptions {
     /// Where segments that no checkpoint needs are moved, instead of being used again. It exists, on
     /// the file system of `folder`. None: they are not kept.
     pub kept_folder: Option<PathBuf>,
+    /// Opening leaves the segments from this number on where they are, though no checkpoint needs them: whoever
+    /// keeps the log elsewhere has not read them yet. None: they are removed, or moved to `kept_folder`.
+    pub keep_from_segment: Option<u64>,
     /// Which database this log belongs to; part of every block.
     pub database_id: u128,
     /// Records that may be between `reserve` and `complete` at the same time: one permit each. 1 to
@@ -91,6 +94,7 @@ impl LogOptions {
         Self {
             folder,
             kept_folder: None,
+            keep_from_segment: None,
             database_id,
             permits,
             ring_bytes: 64 << 20,
@@ -126,6 +130,7 @@ impl LogOptions {
         let Self {
             folder: _,
             kept_folder: _,
+            keep_from_segment: _,
             database_id: _,
             permits,
             ring_bytes,

@@ -3,7 +3,8 @@
 //!
 //! Invariants
 //! 1. Ready segments carry the numbers that follow the one in use, without a gap.
-//! 2. All files together never take more than the capacity.
+//! 2. All files together never take more than the capacity, but for segments that only a hold beyond the capacity
+//!    keeps.
 //! 3. A segment that recovery has read is removed, not reused: only files written as a whole since
 //!    the log was opened are.
 //! 4. With a folder for kept segments none is reused: what no checkpoint needs is moved there.
@@ -36,14 +37,44 @@ struct State {
     ready: VecDeque<Segment>,
     in_use: VecDeque<Segment>, // the last is the one that is written
     free: Vec<Segment>,
-    recycle_to: u64,           // no checkpoint needs a segment below
-    holds: BTreeMap<u64, u64>, // by number of the hold, the first segment it needs
+    recycle_to: u64,            // no checkpoint needs a segment below
+    holds: BTreeMap<u64, Held>, // by number of the hold
     next_hold: u64,
     next_number: u64,
     used_bytes: u64,
     space_left_bytes: u64, // in the last of `in_use`, as its writer told
     changes: u64,          // segments made, taken, recycled; log stopped
     changed_at: Instant,
+}
+
+/// What a hold keeps.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// The first segment it needs.
+    from: u64,
+    /// Whether what it alone keeps does not count for the capacity.
+    is_beyond: bool,
+}
+
+impl State {
+    /// No checkpoint, and no hold within the capacity, needs a segment below.
+    fn counted_from(&self) -> u64 {
+        let holds = self.holds.values().filter(|held| !held.is_beyond);
+        holds.map(|held| held.from).min().unwrap_or(u64::MAX).min(self.recycle_to)
+    }
+
+    /// Bytes of segments in use that do not count for the capacity.
+    fn beyond_bytes(&self) -> u64 {
+        let from = self.counted_from();
+        // The last one is written, whatever else is said of it.
+        let older = self.in_use.iter().take(self.in_use.len().saturating_sub(1));
+        older.filter(|segment| segment.number < from).map(|segment| segment.bytes).sum()
+    }
+
+    /// Bytes of all segments that count for the capacity.
+    fn counted_bytes(&self) -> u64 {
+        self.used_bytes - self.beyond_bytes()
+    }
 }
 
 /// What came of an attempt to make a segment.
@@ -130,8 +161,8 @@ impl SegmentPool {
                 return Ok(Prepared::Enough);
             }
             let free = state.free.pop();
-            if free.is_none() && state.used_bytes + self.folder.segment_bytes > self.capacity_bytes
-            {
+            let more = state.counted_bytes() + self.folder.segment_bytes;
+            if free.is_none() && more > self.capacity_bytes {
                 return Ok(Prepared::AtCapacity);
             }
             (state.next_number, free)
@@ -175,14 +206,41 @@ impl SegmentPool {
         self.recycle(state)
     }
 
+    /// For a log that was opened: no checkpoint needs a segment below `number`.
+    pub(crate) fn begin_recycled(&self, number: u64) {
+        self.state().recycle_to = number;
+    }
+
     /// Keeps the segments from `number` on until [`SegmentPool::release`] is called with the number
-    /// that this returns.
-    pub(crate) fn hold(&self, number: u64) -> u64 {
+    /// that this returns. `is_beyond`: those that nobody else needs do not count for the capacity.
+    pub(crate) fn hold(&self, number: u64, is_beyond: bool) -> u64 {
         let mut state = self.state();
         let hold = state.next_hold;
         state.next_hold += 1;
-        state.holds.insert(hold, number);
+        state.holds.insert(hold, Held { from: number, is_beyond });
         hold
+    }
+
+    /// A hold needs no segment below `number` any more.
+    pub(crate) fn move_hold(&self, hold: u64, number: u64) -> Result<(), LogError> {
+        let mut state = self.state();
+        if let Some(held) = state.holds.get_mut(&hold) {
+            held.from = held.from.max(number);
+        }
+        self.recycle(state)
+    }
+
+    /// An open file of a segment that is there still.
+    pub(crate) fn in_use(&self, number: u64) -> Option<Segment> {
+        self.state().in_use.iter().find(|segment| segment.number == number).cloned()
+    }
+
+    /// Bytes of segments from `number` on that no checkpoint needs.
+    pub(crate) fn held_bytes(&self, number: u64) -> u64 {
+        let state = self.state();
+        let from = state.counted_from();
+        let held = state.in_use.iter().filter(|one| (number..from).contains(&one.number));
+        held.map(|segment| segment.bytes).sum()
     }
 
     /// Ends a hold, and frees what only it has kept.
@@ -193,14 +251,16 @@ impl SegmentPool {
     }
 
     fn recycle(&self, mut state: MutexGuard<'_, State>) -> Result<(), LogError> {
-        let first_held = state.holds.values().min().copied().unwrap_or(u64::MAX);
+        let first_held = state.holds.values().map(|held| held.from).min().unwrap_or(u64::MAX);
         let keep_from = state.recycle_to.min(first_held);
         let mut gone = Vec::new();
         while state.in_use.len() > 1
             && state.in_use.front().is_some_and(|old| old.number < keep_from)
         {
             let Some(old) = state.in_use.pop_front() else { break };
-            if old.is_reusable && self.folder.kept_folder.is_none() {
+            // What was held beyond the capacity does not become a part of it.
+            let fits = state.counted_bytes() <= self.capacity_bytes;
+            if old.is_reusable && fits && self.folder.kept_folder.is_none() {
                 state.free.push(old);
             } else {
                 state.used_bytes -= old.bytes;
@@ -220,6 +280,7 @@ impl SegmentPool {
     pub(crate) fn space(&self) -> (u64, u64) {
         let state = self.state();
         let in_use_bytes: u64 = state.in_use.iter().map(|segment| segment.bytes).sum();
+        let in_use_bytes = in_use_bytes - state.beyond_bytes();
         (in_use_bytes - state.space_left_bytes, self.capacity_bytes)
     }
 

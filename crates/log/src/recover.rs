@@ -9,6 +9,7 @@
 //! 3. The torn tail is overwritten by the blocks of the new incarnation. What is left of it never
 //!    passes for one of them: it has another incarnation and another predecessor.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::log::Log;
 use crate::options::LogOptions;
 use crate::pool::SegmentPool;
 use crate::reader::{self, Apply, Chain};
-use crate::segment::SegmentFolder;
+use crate::segment::{Segment, SegmentFolder};
 use crate::units::LogPosition;
 use crate::writer::{NextBlock, Writer};
 
@@ -102,7 +103,8 @@ impl RecoveredLog {
         let first = self.chain.segments.front().map_or(0, |segment| segment.number);
         self.folder.check_kept(first)?;
         self.rewrite_unproven()?;
-        self.remove_others(first)?;
+        let older = self.older_to_keep(first)?;
+        self.remove_others(first - older.len() as u64)?;
         let Self { options, folder, chain } = self;
         let next_block = NextBlock {
             database_id: options.database_id,
@@ -117,8 +119,14 @@ impl RecoveredLog {
             return Err(LogError::Closed); // a chain has the segment it began in
         };
         let writer = Writer::new(&options, next_block, last);
-        let pool = SegmentPool::new(folder, &options, chain.segments);
-        Log::start(options, pool, writer)
+        let in_use = older.into_iter().chain(chain.segments).collect();
+        let pool = SegmentPool::new(folder, &options, in_use);
+        // What no checkpoint needs is there for whoever keeps it elsewhere: it holds what it will read.
+        pool.begin_recycled(first);
+        let keep_from = options.keep_from_segment;
+        let log = Log::start(options, pool, writer)?;
+        log.keep_from_opening(keep_from);
+        Ok(log)
     }
 
     fn rewrite_unproven(&self) -> Result<(), LogError> {
@@ -132,8 +140,22 @@ impl RecoveredLog {
         Ok(())
     }
 
+    /// Segments below the chain that are to stay: those directly below it that are whole.
+    fn older_to_keep(&self, first: u64) -> Result<VecDeque<Segment>, LogError> {
+        let mut older = VecDeque::new();
+        let from = self.options.keep_from_segment.unwrap_or(first).max(1);
+        for number in (from..first).rev() {
+            match self.folder.open(number, OpenMode::ReadWrite)? {
+                Some(segment) => older.push_front(segment),
+                None => break,
+            }
+        }
+        Ok(older)
+    }
+
     fn remove_others(&self, first: u64) -> Result<(), LogError> {
-        let is_ours = |number: &u64| self.chain.segments.iter().any(|one| one.number == *number);
+        let last = self.chain.segments.back().map_or(first, |segment| segment.number);
+        let is_ours = |number: &u64| (first..=last).contains(number);
         let mut others = self.folder.numbers()?;
         others.retain(|number| !is_ours(number));
         if let Some(kept) = &self.folder.kept_folder {

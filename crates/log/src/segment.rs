@@ -84,7 +84,7 @@ impl SegmentFolder {
 
     /// The file of a segment.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
-        self.folder.join(name(number))
+        self.folder.join(segment_name(number))
     }
 
     /// The numbers of all segment files, ascending.
@@ -183,15 +183,7 @@ impl SegmentFolder {
     }
 
     fn header(&self, number: u64) -> AlignedBuffer {
-        let mut header = AlignedBuffer::new(BLOCK_BYTES);
-        header[0..8].copy_from_slice(&MAGIC);
-        header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        header[16..32].copy_from_slice(&self.database_id.to_le_bytes());
-        header[32..40].copy_from_slice(&number.to_le_bytes());
-        header[40..48].copy_from_slice(&self.segment_bytes.to_le_bytes());
-        let checksum = header_checksum(&header);
-        header[12..16].copy_from_slice(&checksum.to_le_bytes());
-        header
+        segment_header(self.database_id, number, self.segment_bytes)
     }
 
     /// The length of the file, if the header is a good one of this segment.
@@ -242,7 +234,7 @@ impl SegmentFolder {
     /// Moves whole segments to where they are kept, durably.
     pub(crate) fn keep(&self, kept: &Path, numbers: &[u64]) -> Result<(), DiskError> {
         for number in numbers {
-            self.disk.rename(&self.path(*number), &kept.join(name(*number)))?;
+            self.disk.rename(&self.path(*number), &kept.join(segment_name(*number)))?;
         }
         if !numbers.is_empty() {
             self.disk.sync_folder(kept)?;
@@ -263,7 +255,23 @@ impl SegmentFolder {
     }
 }
 
-fn name(number: u64) -> String {
+/// The header of a segment whose file has so many bytes.
+#[must_use]
+pub fn segment_header(database_id: u128, number: u64, bytes: u64) -> AlignedBuffer {
+    let mut header = AlignedBuffer::new(BLOCK_BYTES);
+    header[0..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    header[16..32].copy_from_slice(&database_id.to_le_bytes());
+    header[32..40].copy_from_slice(&number.to_le_bytes());
+    header[40..48].copy_from_slice(&bytes.to_le_bytes());
+    let checksum = header_checksum(&header);
+    header[12..16].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// The name of the file of a segment.
+#[must_use]
+pub fn segment_name(number: u64) -> String {
     format!("{NAME_START}{number:016}{NAME_END}")
 }
 

@@ -16,6 +16,7 @@
 
 mod access;
 mod advisory;
+mod archive;
 mod bound;
 mod catalog;
 mod checks;
@@ -48,6 +49,7 @@ mod values;
 mod views;
 
 pub use access::Logins;
+pub use archive::ArchiveTarget;
 pub use bound::BoundServer;
 pub use listener::{Server, ServerError};
 pub use onrush_lake::{CatalogueConfig, CatalogueKind};

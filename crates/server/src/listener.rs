@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::{Access, Logins};
+use crate::archive::Archives;
 use crate::bound::{BACKLOG, BoundServer};
 use crate::catalog;
 use crate::checks::Compiler;
@@ -132,6 +133,9 @@ pub enum ServerError {
     /// The lake drain could not be started.
     #[error("cannot start the lake drain: {0}")]
     Lake(#[from] onrush_lake::LakeError),
+    /// The archive could not be started.
+    #[error("cannot start the archive: {0}")]
+    Archive(#[from] onrush_archive::ArchiveError),
     /// The database.
     #[error(transparent)]
     Database(#[from] onrush::Error),
@@ -158,6 +162,7 @@ pub(crate) struct Shared {
     /// Which of many nodes the database is.
     pub(crate) node: Option<u32>,
     pub(crate) lake: Arc<Lake>,
+    pub(crate) archives: Arc<Archives>,
 }
 
 impl Shared {
@@ -221,6 +226,7 @@ impl Server {
         let node = node::of(&database, options.node)?;
         let lake = Arc::new(Lake::start(&database, node.clone(), &options.catalogues)?);
         let node = node.map(|identity| identity.node.0);
+        let archives = Arc::new(Archives::start(&database, options.archive.as_ref())?);
         let access = Arc::new(Access::load(&database)?);
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
@@ -274,6 +280,7 @@ impl Server {
             connection_memory,
             node,
             lake,
+            archives,
             options: options.clone(),
         });
         let mut server = Server {
@@ -413,7 +420,10 @@ impl Server {
     /// What [`Database::close`] reports.
     pub fn stop(mut self) -> Result<(), ServerError> {
         self.end_clients();
-        Ok(self.shared.database.clone().close()?)
+        let closed = self.shared.database.clone().close();
+        // Behind the last commit, so that the archive has all of them.
+        self.shared.archives.stop();
+        Ok(closed?)
     }
 
     fn end_clients(&mut self) {

@@ -9,11 +9,16 @@ use onrush_lake::CatalogueConfig;
 use onrush_query::SpillOptions;
 use onrush_types::NODE_MAX;
 
+use crate::archive::ArchiveTarget;
 use crate::listener::ServerError;
 use crate::tls::TlsFiles;
 
 /// The port that is listened on unless another one is given.
 pub const DEFAULT_PORT: u16 = 5433;
+
+/// The shortest and the longest that log may wait for the archive.
+const ARCHIVE_INTERVAL_MIN: Duration = Duration::from_millis(10);
+const ARCHIVE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +62,9 @@ pub struct ServerOptions {
     pub node: Option<u32>,
     /// The catalogues of a lake that tables may be attached to, by their names. With some, the server needs a node.
     pub catalogues: BTreeMap<String, CatalogueConfig>,
+    /// Where log and backups go, so that another machine can go on from there. The database needs
+    /// [`archive_log_bytes`](onrush::Options::archive_log_bytes).
+    pub archive: Option<ArchiveTarget>,
     /// Where temporary files of queries go. None: a statement that needs more memory than it may have
     /// fails.
     pub spill: Option<SpillOptions>,
@@ -80,6 +88,7 @@ impl Default for ServerOptions {
             statement_memory_bytes: 256 << 20,
             node: None,
             catalogues: BTreeMap::new(),
+            archive: None,
             spill: None,
         }
     }
@@ -107,6 +116,7 @@ impl ServerOptions {
             statement_memory_bytes,
             node,
             catalogues: _,
+            archive,
             spill: _,
         } = self;
         if let Some(address) = listen
@@ -143,6 +153,12 @@ impl ServerOptions {
         }
         if let Some(node) = node.filter(|node| *node > NODE_MAX) {
             return bad("node", node.to_string(), "0 to 92,232");
+        }
+        if let Some(target) = archive
+            && !(ARCHIVE_INTERVAL_MIN..=ARCHIVE_INTERVAL_MAX).contains(&target.interval)
+        {
+            let given = format!("{} s", target.interval.as_secs_f64());
+            return bad("archive_seconds", given, "0.01 to 3600 seconds");
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::ProgressBar;
+use onrush_archive::{ArchiveError, FromArchive, Place};
 use onrush_backup::{BackupError, BackupReport, RestoreOptions, parse_time, restore};
 use onrush_check::{CheckOptions, LogLimit, Lsn, Progress};
-use onrush_files::OsDisk;
+use onrush_files::{Disk, OsDisk};
 use onrush_terminal::arguments::answer::AnswerArguments;
 use onrush_terminal::failure::{AlreadyTold, Outcome, usage_error};
 
@@ -30,7 +31,9 @@ pub struct Backup {
 #[derive(Args)]
 #[command(after_help = RESTORE_EXAMPLES)]
 pub struct Restore {
-    /// The backup's folder; nothing in it is changed
+    /// The backup's folder, in which nothing is changed; or the URL of an archive, file:///folder or
+    /// s3://bucket/prefix, with the history behind it if there are several
+    #[arg(value_name = "BACKUP")]
     folder: PathBuf,
     /// Where to make the database; new or empty
     #[arg(long, value_name = "NEW_FOLDER")]
@@ -45,6 +48,13 @@ pub struct Restore {
     /// Leave out commits at or above this position in the log
     #[arg(long, value_name = "LSN")]
     to_lsn: Option<u64>,
+    /// Of an archive in which something is missing or damaged, take what comes before it
+    #[arg(long)]
+    as_far_as_possible: bool,
+    /// Of an archive: do not close its history, so that its node may go on. For looking into the archive of a node
+    /// that lives
+    #[arg(long)]
+    without_closing: bool,
     #[command(flatten)]
     how: How,
 }
@@ -81,12 +91,13 @@ Examples:
   onrush restore shop-monday --into shop --log shop-broken/log          all that the log still has
   onrush restore shop-monday --into shop --log kept --log shop-broken/log \\
          --to-time 2026-03-01T14:04:59Z                                 before the accident
+  onrush restore s3://backups/shop --into shop                          a node whose machine is lost
 
 Exit codes:
   0  the database is there, durable, and sound
   1  there is no database
   2  the command line makes no sense
-  3  there is no database, because the backup or its log is damaged
+  3  there is no database, because the backup or its log is damaged or not all there
 
 docs/backup.md tells how to keep log segments.";
 
@@ -102,10 +113,72 @@ pub fn restored(arguments: &Restore) -> Outcome {
         (None, Some(lsn)) => LogLimit::Lsn(Lsn(lsn)),
         (None, None) => LogLimit::None,
     };
+    if let Some(url) = arguments.folder.to_str().filter(|url| url.contains("://")) {
+        return from_archive(arguments, url, limit);
+    }
+    if arguments.as_far_as_possible || arguments.without_closing {
+        let message = "--as-far-as-possible and --without-closing are for archives: name a URL";
+        return Err(usage_error(message.to_owned()));
+    }
     let absolute = |folder: &PathBuf| std::path::absolute(folder);
     let log_folders = arguments.log_folders.iter().map(absolute).collect::<Result<_, _>>()?;
     let options = RestoreOptions { log_folders, limit, ..RestoreOptions::default() };
     run(&arguments.folder, &arguments.into, &arguments.how, options, "restoring")
+}
+
+fn from_archive(arguments: &Restore, url: &str, limit: LogLimit) -> Outcome {
+    if !arguments.log_folders.is_empty() {
+        return Err(usage_error(
+            "--log is for backups in folders: an archive has its log".to_owned(),
+        ));
+    }
+    let place = Place::of_url(url).map_err(|error| usage_error(error.to_string()))?;
+    let into = std::path::absolute(&arguments.into)?;
+    let check = check_options(&arguments.how);
+    let options = FromArchive {
+        limit,
+        as_far_as_possible: arguments.as_far_as_possible,
+        closes: !arguments.without_closing,
+        check,
+    };
+    let progress = Progress::default();
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk::buffered());
+    let report = beside_bar(&arguments.how, "restoring", &progress, || {
+        onrush_archive::restore(&disk, &place, &into, &options, &progress)
+    });
+    let report = report.map_err(|error| match error {
+        ArchiveError::Restore(error) => told(error),
+        ArchiveError::BadUrl { .. } | ArchiveError::SeveralHistories { .. } => {
+            usage_error(error.to_string())
+        }
+        ArchiveError::Damaged { .. } | ArchiveError::Incomplete { .. } => {
+            onrush_terminal::tell!("onrush: {error}");
+            AlreadyTold::Damage.into()
+        }
+        other => other.into(),
+    })?;
+    if arguments.how.answer.json {
+        return output::json(&report);
+    }
+    output::text(&format!("{report}\n"))
+}
+
+fn check_options(how: &How) -> CheckOptions {
+    let check = CheckOptions { physical_only: how.physical_only, ..CheckOptions::default() };
+    CheckOptions { dop: how.dop.unwrap_or(check.dop), ..check }
+}
+
+fn beside_bar<T: Send>(
+    how: &How,
+    doing: &str,
+    progress: &Progress,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    let show = |bar: &ProgressBar| {
+        bar.set_length(progress.total_bytes());
+        bar.set_position(progress.done_bytes());
+    };
+    progress::beside_bytes_bar(how.answer.quiet || how.answer.json, doing, show, work)
 }
 
 fn run(
@@ -116,18 +189,11 @@ fn run(
     doing: &str,
 ) -> Outcome {
     let (folder, into) = (std::path::absolute(folder)?, std::path::absolute(into)?);
-    let check = CheckOptions { physical_only: how.physical_only, ..CheckOptions::default() };
-    let check = CheckOptions { dop: how.dop.unwrap_or(check.dop), ..check };
-    let options = RestoreOptions { check, ..options };
+    let options = RestoreOptions { check: check_options(how), ..options };
     let progress = Progress::default();
-    let show = |bar: &ProgressBar| {
-        bar.set_length(progress.total_bytes());
-        bar.set_position(progress.done_bytes());
-    };
-    let report =
-        progress::beside_bytes_bar(how.answer.quiet || how.answer.json, doing, show, || {
-            restore(Arc::new(OsDisk::buffered()), &folder, &into, &options, &progress)
-        });
+    let report = beside_bar(how, doing, &progress, || {
+        restore(Arc::new(OsDisk::buffered()), &folder, &into, &options, &progress)
+    });
     print(how, &report.map_err(told)?)
 }
 

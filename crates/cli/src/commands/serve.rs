@@ -11,7 +11,9 @@ use clap::Args;
 use onrush::{Database, MemoryPlan, Options};
 use onrush_dashboard::{BoundDashboard, Dashboard, Guard};
 use onrush_measure::units::parse_bytes;
-use onrush_server::{CatalogueConfig, Server, ServerOptions, SpillOptions, TlsFiles};
+use onrush_server::{
+    ArchiveTarget, CatalogueConfig, Server, ServerOptions, SpillOptions, TlsFiles,
+};
 use onrush_terminal::arguments::engine::EngineArguments;
 use onrush_terminal::failure::Outcome;
 use onrush_terminal::output;
@@ -81,6 +83,18 @@ pub struct Serve {
     /// uri = "..."; see docs/scale-out.md
     #[arg(long, value_name = "FILE")]
     lake: Option<PathBuf>,
+    /// Where log and backups go, so that another machine can go on from there if this one is lost: file:///folder, or
+    /// s3://bucket/prefix with the environment variables of S3's own tools; see docs/backup.md
+    #[arg(long, value_name = "URL")]
+    archive: Option<String>,
+    /// Log goes there at most so often: what may be lost with the machine, unless commits wait for it
+    /// (synchronous_commit = remote_write)
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, requires = "archive")]
+    archive_seconds: f64,
+    /// Log that is not archived yet is kept up to so many bytes beside what the database needs itself, while the store
+    /// is away; beyond, the archive goes on with a new backup
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "16GiB", requires = "archive")]
+    archive_log: u64,
     /// Seconds that a connection may take to begin
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     handshake_seconds: u64,
@@ -101,6 +115,7 @@ Examples:
   onrush serve shop --http 127.0.0.1:8433   the same as a page for the browser
   onrush serve shop --http 0.0.0.0:8433 --tls-cert server.crt --tls-key server.key
   onrush serve shop --node 7 --lake lake.toml
+  onrush serve shop --archive s3://backups/shop --archive-seconds 1
   onrush serve shop --config shop.toml      what stands there need not be typed
 
 Messages go to standard error; ONRUSH_LOG chooses them, as in ONRUSH_LOG=debug. What of SQL works is
@@ -142,6 +157,13 @@ fn catalogues(file: &Path) -> anyhow::Result<BTreeMap<String, CatalogueConfig>> 
     toml::from_str(&text).with_context(|| format!("{} does not name catalogues", file.display()))
 }
 
+fn archive_target(arguments: &Serve) -> anyhow::Result<Option<ArchiveTarget>> {
+    let Some(url) = arguments.archive.clone() else { return Ok(None) };
+    let interval = Duration::try_from_secs_f64(arguments.archive_seconds)
+        .with_context(|| format!("--archive-seconds is {}", arguments.archive_seconds))?;
+    Ok(Some(ArchiveTarget { url, interval }))
+}
+
 /// Serves until the process is asked to end.
 pub fn run(arguments: &Serve) -> Outcome {
     start_messages(arguments.log_json);
@@ -161,6 +183,7 @@ pub fn run(arguments: &Serve) -> Outcome {
         threads: arguments.threads,
         node: arguments.node,
         catalogues: arguments.lake.as_deref().map(catalogues).transpose()?.unwrap_or_default(),
+        archive: archive_target(arguments)?,
         handshake_timeout: Duration::from_secs(arguments.handshake_seconds),
         ..ServerOptions::default()
     };
@@ -174,8 +197,9 @@ pub fn run(arguments: &Serve) -> Outcome {
     if Database::is_missing(&arguments.folder)? {
         server.check_without_roles()?;
     }
-    let database =
-        Database::open_or_create(&arguments.folder, arguments.engine.options(Options::default()))?;
+    let archive_log_bytes = arguments.archive.as_ref().map_or(0, |_| arguments.archive_log);
+    let options = Options { archive_log_bytes, ..Options::default() };
+    let database = Database::open_or_create(&arguments.folder, arguments.engine.options(options))?;
     let recovery = database.recovery();
     tracing::info!(
         folder = %arguments.folder.display(),

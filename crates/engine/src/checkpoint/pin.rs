@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onrush_files::{Disk, DiskFile, MemoryDisk, OpenMode};
-use onrush_log::{LogHold, Lsn};
+use onrush_log::{LogHold, LogPosition, Lsn};
 use onrush_waits::{Recorder, Wait};
 use parking_lot::Mutex;
 
@@ -23,6 +23,8 @@ pub(crate) struct Pin {
     pub(crate) directory: Arc<Directory>,
     /// Keeps the log from C on, until it has been read.
     log: Mutex<Option<LogHold>>,
+    /// C: where the log begins that is needed with it.
+    pub(crate) start: LogPosition,
     /// What the superblock file held then.
     pub(crate) superblock: Arc<dyn DiskFile>,
     /// The log was durable up to here.
@@ -42,6 +44,7 @@ impl Pin {
         let checkpointer = cell.as_ref().ok_or(Error::Closed)?;
         Ok(Pin {
             directory: Arc::clone(&checkpointer.directory),
+            start: checkpointer.installed.start,
             log: Mutex::new(Some(store.log.hold(&checkpointer.installed.start))),
             superblock: copy_of(&checkpointer.file)?,
             durable: store.log.durable(),

@@ -2,6 +2,7 @@
 //! (`checkpoint/pin.rs`), and those who insert keep their pace.
 
 mod compare;
+mod copy;
 mod guest;
 mod indexes;
 mod long_values;
@@ -17,6 +18,7 @@ use crate::checkpoint::Pin;
 use crate::database::{Database, absolute};
 use crate::error::Result;
 use compare::Comparison;
+pub use copy::PageCopy;
 use guest::Guest;
 
 /// How a check or a backup of an open database goes about it.

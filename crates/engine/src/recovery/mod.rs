@@ -11,6 +11,7 @@
 //!
 //! Nothing is written before step 5, so a database that cannot be opened is as it was.
 
+pub(crate) mod archived;
 mod folders;
 mod progress;
 mod redo;
@@ -175,7 +176,12 @@ pub(crate) fn open(
     };
     let redo_started = Instant::now();
     enter(OpenPhase::Redo);
-    let recovered = redo_log(&engine, &folders, &superblock, progress, &mut report)?;
+    let archived = match engine.options.archive_log_bytes {
+        0 => None,
+        _ => archived::read(&*engine.disk, folder, engine.history())?,
+    };
+    let keep_from = archived.map(|position| position.segment);
+    let recovered = redo_log(&engine, (&folders, keep_from), &superblock, progress, &mut report)?;
     report.redo_duration = redo_started.elapsed();
     let last_incarnation = recovered.last_incarnation();
     if last_incarnation >= COUNTER_LIMIT {
@@ -375,7 +381,7 @@ fn drop_private(engine: &Engine) {
 
 fn redo_log(
     engine: &Arc<Engine>,
-    folders: &Folders,
+    (folders, keep_from_segment): (&Folders, Option<u64>),
     superblock: &Superblock,
     progress: Option<&OpenProgress>,
     report: &mut RecoveryReport,
@@ -393,6 +399,7 @@ fn redo_log(
         Arc::clone(&engine.disk),
         LogOptions {
             progress: progress.map(|progress| Arc::clone(&progress.log)),
+            keep_from_segment,
             ..log_options(engine, folders)
         },
         superblock.start,

@@ -24,6 +24,7 @@ pub fn options(permits: usize) -> LogOptions {
     LogOptions {
         folder: FOLDER.into(),
         kept_folder: None,
+        keep_from_segment: None,
         database_id: DATABASE,
         permits,
         ring_bytes: 64 << 10,

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use onrush_fault::{Fault, planted};
-use pgwire::messages::response::NotificationResponse;
+use pgwire::messages::response::{NoticeResponse, NotificationResponse};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::memory::Part;
 use super::{Connection, Stop};
-use crate::error::{SqlError, state};
+use crate::error::{Result, SqlError, state};
 use crate::execute::ended;
 use crate::notifications::Notification;
 
@@ -17,15 +17,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits until everything that was answered is durable, then sends the answers. If it cannot
     /// become durable they are taken back, and the client is told that.
     pub(super) async fn settle(&mut self) -> std::result::Result<(), Stop> {
-        if let Some(token) = self.backend.take_rest()
-            && !token.is_durable()
-            && !planted(Fault::AnswerNotAwaited)
-            && let Err(error) = token.wait_async().await
-        {
-            return Err(SqlError::from(error).fatal().into());
+        if let Some(token) = self.backend.take_rest() {
+            let lsn = token.lsn();
+            if !token.is_durable()
+                && !planted(Fault::AnswerNotAwaited)
+                && let Err(error) = token.wait_async().await
+            {
+                return Err(SqlError::from(error).fatal().into());
+            }
+            if let Some(archived) = self.backend.take_archive_wait(lsn) {
+                self.wait_for_archive(archived).await?;
+            }
         }
         self.backend.tell_others();
         self.wire.send().await
+    }
+
+    /// Waits until what was answered would survive the loss of this machine. Whoever gives up is told that it may not.
+    async fn wait_for_archive(
+        &mut self,
+        archived: impl Future<Output = Result<()>>,
+    ) -> std::result::Result<(), Stop> {
+        let patience = self.backend.patience.clone();
+        match patience.during(archived).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.state == state::QUERY_CANCELED => {
+                let message = "the commit is durable here and may not be in the archive: the wait for it was canceled";
+                let told = SqlError::new(state::WARNING, message).warning();
+                self.wire.put(&NoticeResponse::new(told.to_response().fields));
+                Ok(())
+            }
+            Err(error) => Err(error.fatal().into()),
+        }
     }
 
     /// What others have told the client.

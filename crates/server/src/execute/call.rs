@@ -54,6 +54,13 @@ impl Backend {
                 self.lake.detach(&self.database, &table, Arc::new(self.patience.clone()))?;
                 Ok(Answer::Done("CALL".into()))
             }
+            Call::ArchiveBackup => {
+                self.outside_transaction("CALL onrush.archive_backup")?;
+                self.check_superuser("CALL onrush.archive_backup")?;
+                let archives = Arc::clone(&self.archives);
+                self.patience.during(archives.back_up()).await?;
+                Ok(Answer::Done("CALL".into()))
+            }
             Call::LakeFlush { table } => {
                 let table = self.of_lake("CALL onrush.lake_flush", &table.value(bound)?)?;
                 self.lake.flush(&self.database, &table).await?;
@@ -128,7 +135,8 @@ impl Backend {
         let table = found.as_deref().unwrap_or(name);
         let table = self.database.table(table)?;
         let waits = self.settings.is_durable && table.definition().is_logged();
-        if waits && let Some(_thread) = LoopThread::take() {
+        let is_local = waits && !self.settings.waits_for_archive;
+        if is_local && let Some(_thread) = LoopThread::take() {
             let run = || self.insert_on_thread(&table, rows, rows_per_commit);
             return tokio::task::block_in_place(run);
         }
@@ -143,7 +151,15 @@ impl Backend {
                 _ => session.insert_many(&table, batch),
             })?;
             match session.take_rest().filter(|_| waits) {
-                Some(commit) => commit.wait_async().await?,
+                Some(commit) => {
+                    let lsn = commit.lsn();
+                    commit.wait_async().await?;
+                    if self.settings.waits_for_archive
+                        && let Some(archived) = self.archives.wait(lsn)
+                    {
+                        self.patience.during(archived).await?;
+                    }
+                }
                 None => turn += now,
             }
             left -= now;

@@ -58,7 +58,7 @@ mod write;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use onrush::{CommitToken, Database, Durability, Session, SessionClient, Transaction, Value};
+use onrush::{CommitToken, Database, Durability, Lsn, Session, SessionClient, Transaction, Value};
 use onrush_query::clock;
 use onrush_query::{Client, QueryEngine};
 use pgwire::messages::response::TransactionStatus;
@@ -77,6 +77,7 @@ pub(crate) use views::View;
 
 use crate::access::{Access, Identity};
 use crate::advisory::ClientLocks;
+use crate::archive::Archives;
 use crate::clients::{Clients, Newcomer, Presence};
 use crate::connection::Door;
 use crate::control::ClientControl;
@@ -159,6 +160,9 @@ pub(crate) struct Backend {
     lake: Arc<Lake>,
     /// What the statement, or the transaction, reads of it.
     pins: Arc<LakePins>,
+    archives: Arc<Archives>,
+    /// Whether answers since the last [`take_rest`](Self::take_rest) wait for the archive, too.
+    waits_for_archive: bool,
     /// This client, as others see it.
     pub(crate) presence: Presence,
     client: Client,
@@ -208,6 +212,7 @@ impl Backend {
             is_superuser: shared.access.is_superuser(&who),
             temporary_schema: who.temporary_schema.clone(),
             is_durable: session.durability() == Durability::Durable,
+            is_archived: shared.archives.is_there(),
             connections_max: shared.options.connections_max,
             connections_reserved: shared.options.connections_reserved,
             of_database: shared.defaults.all(),
@@ -246,6 +251,8 @@ impl Backend {
             node: shared.node,
             lake: Arc::clone(&shared.lake),
             pins: Arc::default(),
+            archives: Arc::clone(&shared.archives),
+            waits_for_archive: false,
             presence,
             client,
             came_in: who.clone(),
@@ -279,6 +286,7 @@ impl Backend {
             seen: &self.seen,
             node: self.node,
             lake: &self.lake,
+            archives: &self.archives,
             steps: None,
         }
     }
@@ -380,8 +388,20 @@ impl Backend {
         rest.into_iter().chain(self.newest.take()).max_by_key(CommitToken::lsn)
     }
 
+    /// What answers that rest on `lsn` wait for besides, by `synchronous_commit` as it was when their statements began.
+    pub(crate) fn take_archive_wait(
+        &mut self,
+        lsn: Lsn,
+    ) -> Option<impl Future<Output = Result<()>> + Send + use<>> {
+        match std::mem::take(&mut self.waits_for_archive) {
+            true => self.archives.wait(lsn),
+            false => None,
+        }
+    }
+
     /// The engine's session becomes as durable as `synchronous_commit` says now.
     pub(super) fn follow_setting(&mut self) {
+        self.waits_for_archive |= self.settings.waits_for_archive;
         let durability = match self.settings.is_durable {
             true => Durability::Durable,
             false => Durability::Delayed,

@@ -100,6 +100,17 @@ impl Patience {
         self.check().err().unwrap_or_else(of_lock)
     }
 
+    /// Waits for something that others do, as long as the statement may go on.
+    pub(crate) async fn during<T>(&self, wait: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut wait = std::pin::pin!(wait);
+        loop {
+            match tokio::time::timeout(LOOK_AGAIN, &mut wait).await {
+                Ok(done) => return done,
+                Err(_) => self.check()?,
+            }
+        }
+    }
+
     /// Waits for more rows, as long as the statement may go on. False at the end.
     pub(crate) async fn wait(&self, rows: &mut Rows) -> Result<bool> {
         loop {

@@ -30,6 +30,8 @@ pub(super) struct Defaults {
     pub(super) temporary_schema: String,
     /// `synchronous_commit`, where the database says nothing of it.
     pub(super) is_durable: bool,
+    /// Whether there is an archive that commits can wait for.
+    pub(super) is_archived: bool,
     pub(super) connections_max: usize,
     pub(super) connections_reserved: usize,
     /// What ALTER DATABASE says.
@@ -54,6 +56,8 @@ impl Defaults {
 pub(crate) struct Settings {
     /// `synchronous_commit`: whether commits are answered once they are durable.
     pub(crate) is_durable: bool,
+    /// `synchronous_commit` is `remote_write`: commits are answered once they are in the archive, too.
+    pub(crate) waits_for_archive: bool,
     /// Zero is none.
     pub(crate) statement_timeout: Duration,
     /// How long a statement waits for another transaction's definition; zero is none.
@@ -91,6 +95,7 @@ impl Settings {
         let mut settings = Settings {
             path: defaults.path(schemas_of(DEFAULT_PATH, &defaults.user).unwrap_or_default()),
             is_durable: defaults.is_durable,
+            waits_for_archive: false,
             users: Users::default(),
             users_after: None,
             is_superuser: defaults.is_superuser,
@@ -289,13 +294,15 @@ impl Settings {
         let lower = value.map(str::to_lowercase);
         match name {
             "synchronous_commit" => {
-                self.is_durable = match lower.as_deref() {
-                    None => defaults.is_durable,
-                    Some(
-                        "on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply",
-                    ) => true,
-                    Some("off" | "false" | "no" | "0") => false,
-                    Some(other) => return Err(bad_value(name, other, "on or off")),
+                (self.is_durable, self.waits_for_archive) = match lower.as_deref() {
+                    None => (defaults.is_durable, false),
+                    Some("on" | "true" | "yes" | "1" | "local") => (true, false),
+                    Some("remote_write" | "remote_apply") if defaults.is_archived => (true, true),
+                    Some("remote_write" | "remote_apply") => return Err(no_archive(name, value)),
+                    Some("off" | "false" | "no" | "0") => (false, false),
+                    Some(other) => {
+                        return Err(bad_value(name, other, "on, off, local or remote_write"));
+                    }
                 };
             }
             "statement_timeout" => self.statement_timeout = duration(name, lower.as_deref())?,
@@ -399,6 +406,7 @@ impl Settings {
     pub(super) fn show(&self, name: &str) -> Result<String> {
         let lower = name.to_lowercase();
         let shown = match lower.as_str() {
+            "synchronous_commit" if self.waits_for_archive => "remote_write".to_owned(),
             "synchronous_commit" => on_or_off(self.is_durable),
             "is_superuser" => on_or_off(self.is_superuser),
             name if is_of_users(name) => self.users.shown(name, &self.defaults.user),
@@ -515,6 +523,14 @@ fn fixed(name: &str) -> SqlError {
     SqlError::new(state::CANT_CHANGE_PARAMETER, format!("parameter {name:?} cannot be changed"))
 }
 
+fn no_archive(name: &str, value: Option<&str>) -> SqlError {
+    let message =
+        format!("{name} cannot be {}: this server has no archive", value.unwrap_or_default());
+    SqlError::new(state::INVALID_PARAMETER_VALUE, message).with_hint(
+        "Start it with --archive URL, or set it to on: commits are durable on this machine then.",
+    )
+}
+
 fn unknown(name: &str) -> SqlError {
     SqlError::new(state::UNDEFINED_OBJECT, format!("unrecognized configuration parameter {name:?}")).with_hint(
         "There are synchronous_commit, statement_timeout, idle_in_transaction_session_timeout and \
@@ -544,6 +560,21 @@ mod tests {
         assert!(!settings.is_durable);
         settings.end(true);
         assert!(settings.is_durable);
+    }
+
+    #[test]
+    fn commits_wait_for_an_archive_where_there_is_one() {
+        let mut settings = durable();
+        let refused = settings.set("synchronous_commit", Some("remote_write")).unwrap_err();
+        assert_eq!(refused.state, "22023");
+        assert!(refused.hint.as_ref().is_some_and(|hint| hint.contains("--archive")));
+        let defaults = Defaults { is_durable: true, is_archived: true, ..Defaults::default() };
+        let mut settings = Settings::new(Arc::new(defaults));
+        settings.set("synchronous_commit", Some("remote_write")).expect("there is one");
+        assert!(settings.is_durable && settings.waits_for_archive);
+        assert_eq!(settings.show("synchronous_commit").expect("known"), "remote_write");
+        settings.set("synchronous_commit", Some("on")).expect("it can be set");
+        assert!(settings.is_durable && !settings.waits_for_archive);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use onrush::{CheckpointStage, DataType, Database, Row, Value};
 use onrush_query::{ColumnType, MadeRows, Statement};
 
 use crate::access::is_reserved;
+use crate::archive::Archives;
 use crate::clients::Clients;
 use crate::lake::Lake;
 use crate::rewrite::RewriteEntry;
@@ -25,9 +26,10 @@ pub(crate) enum View {
     Tables,
     Rewrites,
     Lake,
+    Archive,
 }
 
-const ALL: [View; 11] = [
+const ALL: [View; 12] = [
     View::WaitStats,
     View::LatchStats,
     View::SpinStats,
@@ -39,6 +41,7 @@ const ALL: [View; 11] = [
     View::Tables,
     View::Rewrites,
     View::Lake,
+    View::Archive,
 ];
 
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -69,6 +72,7 @@ impl View {
             View::Tables => "tables",
             View::Rewrites => "rewrites",
             View::Lake => "lake",
+            View::Archive => "archive",
         }
     }
 
@@ -159,6 +163,23 @@ impl View {
                 ("refusals", COUNT),
                 ("drained_at", DataType::TimestampTz),
             ],
+            View::Archive => &[
+                ("place", TEXT),
+                ("history", TEXT),
+                ("state", TEXT),
+                ("cause", TEXT),
+                ("archived_lsn", COUNT),
+                ("safe_lsn", COUNT),
+                ("durable_lsn", COUNT),
+                ("behind_bytes", COUNT),
+                ("behind_s", SECONDS),
+                ("held_bytes", COUNT),
+                ("objects", COUNT),
+                ("bytes", COUNT),
+                ("backups", COUNT),
+                ("newest_backup_lsn", COUNT),
+                ("gaps", COUNT),
+            ],
         }
     }
 
@@ -166,14 +187,16 @@ impl View {
     pub(crate) fn of_server(self, planner: &Planner<'_>) -> Arc<dyn MadeRows> {
         let database = planner.database.clone();
         let (clients, lake) = (Arc::clone(planner.clients), Arc::clone(planner.lake));
-        Arc::new(ViewOfServer { view: self, database, clients, lake })
+        let archives = Arc::clone(planner.archives);
+        Arc::new(ViewOfServer { view: self, database, clients, lake, archives })
     }
 
     /// The rows as things are now.
     fn rows(self, of: &ViewOfServer) -> Vec<Row> {
-        let ViewOfServer { database, clients, lake, .. } = of;
+        let ViewOfServer { database, clients, lake, archives, .. } = of;
         match self {
             View::Lake => lake.rows(database),
+            View::Archive => archives.rows(database),
             View::Rewrites => {
                 clients.rewrites.all().iter().map(|rewrite| of_rewrite(rewrite)).collect()
             }
@@ -192,6 +215,7 @@ struct ViewOfServer {
     database: Database,
     clients: Arc<Clients>,
     lake: Arc<Lake>,
+    archives: Arc<Archives>,
 }
 
 impl std::fmt::Debug for ViewOfServer {

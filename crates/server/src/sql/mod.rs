@@ -149,6 +149,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use view::materialized::RefreshStatement;
 
 use crate::access::Access;
+use crate::archive::Archives;
 use crate::clients::Clients;
 use crate::error::{Result, SqlError, state};
 use crate::execute::plan::{CursorPlan, DefinitionPlan, Plan, SessionPlan};
@@ -177,6 +178,7 @@ pub(crate) struct Planner<'b> {
     /// Which of many nodes the database is.
     pub(crate) node: Option<u32>,
     pub(crate) lake: &'b Arc<Lake>,
+    pub(crate) archives: &'b Arc<Archives>,
     /// Of a statement of several steps, those that are planned already.
     pub(crate) steps: Option<&'b [steps::Named]>,
 }

@@ -426,12 +426,14 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
         ],
         "lake_view" => &[("table", DataType::Text), ("engine", DataType::Text)],
         "lake_cut" | "lake_detach" | "lake_flush" => &[("table", DataType::Text)],
+        "archive_backup" => &[],
         _ => {
             let message = format!("there is no procedure {}", function.name);
             return Err(SqlError::new(state::UNDEFINED_FUNCTION, message).with_hint(
                 "There are onrush.check(dop => 2), onrush.insert_loop(table, rows, rows_per_commit), \
                  onrush.lake_attach(table, lake_table, lag_seconds), onrush.lake_detach(table), \
-                 onrush.lake_flush(table), onrush.lake_cut(table) and onrush.lake_view(table, engine).",
+                 onrush.lake_flush(table), onrush.lake_cut(table), onrush.lake_view(table, engine) and \
+                 onrush.archive_backup().",
             ));
         }
     };
@@ -478,6 +480,7 @@ fn call(function: &ast::Function, parameters: &mut Parameters) -> Result<Call> {
         "lake_cut" => Ok(Call::LakeCut { table: next(None)? }),
         "lake_view" => Ok(Call::LakeView { table: next(None)?, engine: next(None)? }),
         "lake_detach" => Ok(Call::LakeDetach { table: next(None)? }),
+        "archive_backup" => Ok(Call::ArchiveBackup),
         "lake_flush" => Ok(Call::LakeFlush { table: next(None)? }),
         _ => Ok(Call::InsertLoop {
             table: next(None)?,

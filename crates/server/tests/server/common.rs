@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use onrush::{Database, Options};
 use onrush_files::MemoryDisk;
-use onrush_server::{Server, ServerOptions};
+use onrush_server::{Server, ServerError, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -59,6 +59,16 @@ impl World {
         World::of(database, folder, options)
     }
 
+    pub fn with_engine(engine: Options, options: ServerOptions) -> World {
+        World::try_with_engine(engine, options).unwrap()
+    }
+
+    pub fn try_with_engine(engine: Options, options: ServerOptions) -> Result<World, ServerError> {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::create(folder.path().join("db"), engine).unwrap();
+        World::try_of(database, folder, options)
+    }
+
     /// With space for transactions of a hundred thousand rows.
     pub fn with_space() -> World {
         let folder = tempfile::tempdir().unwrap();
@@ -103,11 +113,19 @@ impl World {
     }
 
     fn of(database: Database, folder: tempfile::TempDir, options: ServerOptions) -> World {
+        World::try_of(database, folder, options).unwrap()
+    }
+
+    fn try_of(
+        database: Database,
+        folder: tempfile::TempDir,
+        options: ServerOptions,
+    ) -> Result<World, ServerError> {
         let listen = Some("127.0.0.1:0".parse().unwrap());
         let options = ServerOptions { listen, threads: 2, ..options };
-        let server = Server::start(database.clone(), options).unwrap();
+        let server = Server::start(database.clone(), options)?;
         let address = server.address().unwrap();
-        World { server: Some(server), database, address, folder }
+        Ok(World { server: Some(server), database, address, folder })
     }
 
     /// A server of its own on what is on the disk of this one.

@@ -19,6 +19,7 @@ mod clients_are_met_with_encryption;
 mod clients_are_seen_with_what_they_wait_for;
 mod clients_tell_each_other;
 mod commits_are_counted_as_clients_count_them;
+mod commits_wait_for_the_archive;
 mod connections_have_bounded_memory;
 mod definitions_go_with_their_transaction;
 mod definitions_match_a_model;

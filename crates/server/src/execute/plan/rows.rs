@@ -28,6 +28,8 @@ pub(crate) enum Call {
     LakeAttach { table: Operand, lake_table: Operand, lag_seconds: Operand },
     /// Detaches a table.
     LakeDetach { table: Operand },
+    /// Makes a backup into the archive.
+    ArchiveBackup,
     /// Waits until what is durable of a table is in the lake.
     LakeFlush { table: Operand },
     /// How far each node's rows are in the lake.
