@@ -20,7 +20,7 @@ type Scenario = Box<dyn Fn(Lake) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 macro_rules! scenario {
     ($($path:tt)+) => {
-        Box::new(|lake| Box::pin($($path)+(lake))) as Scenario
+        Box::new(|lake| Box::pin($($path)+(lake)) as Pin<Box<dyn Future<Output = ()>>>) as Scenario
     };
 }
 

@@ -19,8 +19,8 @@ use iceberg::{Catalog, TableUpdate};
 use onrush::{ColumnDefinition, DataType, Database, Options, Table, TableChange, TableDefinition};
 use onrush_lake::drain::attachment::{self, Attachment};
 use onrush_lake::{
-    CutCondition, CutValues, Drain, DrainCatalogue, DrainOptions, FencedBecause, LakeError,
-    LakeReader, LakeValue, NodeId,
+    CutCondition, CutValues, Drain, DrainCatalogue, DrainOptions, FencedBecause, Identity,
+    LakeError, LakeReader, LakeValue, NodeId,
 };
 use world::*;
 
@@ -38,10 +38,12 @@ struct Node {
     reader: LakeReader,
 }
 
-fn options(catalogue: &Arc<FaultyCatalogue>) -> DrainOptions {
+fn options(database: &Database, catalogue: &Arc<FaultyCatalogue>) -> DrainOptions {
     let catalogue: Arc<dyn Catalog> = Arc::clone(catalogue) as _;
     let catalogues = BTreeMap::from([("prod".to_owned(), DrainCatalogue::Open(catalogue))]);
-    let options = DrainOptions::new(NodeId(NODE), catalogues);
+    let node = NodeId(NODE);
+    let identity = Identity { node, history: database.id(), lost: Vec::new() };
+    let options = DrainOptions::new(identity, catalogues);
     DrainOptions { patience: Duration::from_millis(500), ..options }
 }
 
@@ -69,8 +71,8 @@ fn create(folder: &Path, catalogue: &Arc<FaultyCatalogue>) -> Node {
 
 fn open(database: Database, attachment: Attachment, catalogue: &Arc<FaultyCatalogue>) -> Node {
     let table = database.table("events").unwrap();
-    let drain = Drain::start(&database, options(catalogue)).unwrap();
-    let reader = LakeReader::new(&database, options(catalogue)).unwrap();
+    let drain = Drain::start(&database, options(&database, catalogue)).unwrap();
+    let reader = LakeReader::new(&database, options(&database, catalogue)).unwrap();
     Node { database, table, attachment, drain, reader }
 }
 
@@ -230,7 +232,7 @@ async fn rows_of_a_copy_of_the_database_are_not_taken_for_its_own() {
     copy.round(0..10).await;
     assert_eq!(copy.files(&[]).await.unwrap(), 1);
     let original = Database::open(&one, Options::small()).unwrap();
-    let reader = LakeReader::new(&original, options(&catalogue)).unwrap();
+    let reader = LakeReader::new(&original, options(&original, &catalogue)).unwrap();
     match reader.cut(&attachment).await {
         Err(LakeError::Fenced { because, .. }) => {
             assert!(matches!(*because, FencedBecause::NotNoted { .. }), "{because}");
