@@ -153,8 +153,8 @@ pub(super) async fn check(
             LakeKind::Text => matches!(found, "text" | "character varying"),
             LakeKind::Decimal { precision, scale } => {
                 let digits = number(row.get(2)).zip(number(row.get(3)));
-                let has_room = |(p, s): (u8, u8)| s >= scale && p - s.min(p) >= precision - scale;
-                found == "numeric" && digits.is_none_or(has_room)
+                let has_space = |(p, s): (u8, u8)| s >= scale && p - s.min(p) >= precision - scale;
+                found == "numeric" && digits.is_none_or(has_space)
             }
             // With fewer digits a time would be rounded in silence.
             LakeKind::TimeMicros | LakeKind::TimestampMicros | LakeKind::TimestamptzMicros => {

@@ -8,9 +8,9 @@ use crate::sql::{
 };
 
 impl Plan {
-    /// All values that a plan of a short way is given: those of rows that are inserted, of keys, of ends of ranges, and
-    /// new ones of columns. None of any other plan, since there the type of a constant may depend on more than its place.
-    /// What is computed besides, as for RETURNING, is not among them.
+    /// All values that a plan of a short way is given: those of rows that are inserted, of keys, of ends of ranges,
+    /// and new ones of columns. None of any other plan, since there the type of a constant may depend on more than
+    /// its place. What is computed besides, as for RETURNING, is not among them.
     pub(crate) fn operands(&self) -> Option<Vec<&Operand>> {
         let mut operands = Vec::new();
         match self {
