@@ -6,7 +6,8 @@
 //! before it, and up to where it has their rows.
 
 use onrush::{
-    ColumnDefinition, DataType, Database, Row, ScanOptions, Session, TableDefinition, Value,
+    ColumnDefinition, DataType, Database, DefaultValue, KeyStrategy, Row, ScanOptions, Session,
+    TableChange, TableDefinition, Transaction, Value,
 };
 use onrush_lake::{Identity, LostNode, NodeId};
 
@@ -119,7 +120,32 @@ fn write(database: &Database, lives: &[Life]) -> Result<(), ServerError> {
         let row = [place, history, number(node.map(u64::from)), number(restored_to)];
         transaction.upsert(&table, &row)?;
     }
+    if let Some((Life { node: Some(node), .. }, before)) = lives.split_last() {
+        let lost: Vec<u32> = before.iter().filter_map(|life| life.node).collect();
+        make_keys_as(&mut transaction, &lost, *node)?;
+    }
     Ok(transaction.commit()?)
+}
+
+/// Columns that made keys of lost nodes make those of this one: the others may be in the lake, of rows that are not here.
+fn make_keys_as(transaction: &mut Transaction<'_>, lost: &[u32], node: u32) -> onrush::Result<()> {
+    let own = DefaultValue::Key(KeyStrategy::NodeOffset { node });
+    for table in transaction.tables() {
+        let is_of_lost = |column: &&ColumnDefinition| {
+            matches!(&column.default, DefaultValue::Key(KeyStrategy::NodeOffset { node })
+                if lost.contains(node))
+        };
+        let change = |column: &ColumnDefinition| TableChange::SetColumn {
+            name: column.name.clone(),
+            nullable: column.nullable,
+            default: own.clone(),
+        };
+        let changes: Vec<_> = table.columns().iter().filter(is_of_lost).map(change).collect();
+        if !changes.is_empty() {
+            transaction.alter_table(table.name(), &changes)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Store for Mapped {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(usize::try_from(map_bytes(settings))?);
         let columns = settings.indexed_columns();
-        options.max_dbs(u32::try_from(columns.len())?);
+        options.max_dbs(u32::try_from(1 + columns.len())?);
         // SAFETY: the flag is sound while nobody else changes the file; it lies in a folder that
         // was made for this instance, is opened once at a time, and removed after it.
         let env = unsafe {
@@ -82,7 +82,9 @@ impl Store for Mapped {
             options.open(folder)?
         };
         let mut transaction = env.write_txn()?;
-        let table = env.create_database(&mut transaction, None)?;
+        // The names of trees are keys of the one without a name.
+        let name = (!columns.is_empty()).then_some("my_big_table");
+        let table = env.create_database(&mut transaction, name)?;
         let mut indexes = Vec::new();
         for column in columns {
             indexes.push((*column, env.create_database(&mut transaction, Some(column))?));

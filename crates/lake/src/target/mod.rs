@@ -78,6 +78,7 @@ pub(crate) enum Place {
 }
 
 /// A table that rows are drained into.
+#[expect(clippy::large_enum_variant, reason = "there is one for each attached table")]
 pub(crate) enum Target {
     Iceberg(Box<IcebergTarget>),
     Postgres(PostgresTarget),

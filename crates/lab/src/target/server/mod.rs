@@ -172,7 +172,7 @@ impl<R: BaselineServer> Hosted<R> {
     fn prepare(settings: &Settings, folder: &Path) -> Result<Self, LabError> {
         let plan = R::plan(settings);
         let server = R::create(&folder.join(R::NAME), settings, &plan).map_err(told::<R>)?;
-        let now = server.now_micros().map_err(told::<R>)?;
+        let (now, numbers) = (server.now_micros().map_err(told::<R>)?, plan.numbers);
         Ok(Hosted {
             server: Some(server),
             settings: settings.clone(),
@@ -182,7 +182,7 @@ impl<R: BaselineServer> Hosted<R> {
             watch: Watch::default(),
             acknowledged: Acknowledged {
                 is_classic: true,
-                numbers: plan.numbers,
+                numbers,
                 rows: 0,
                 fingerprint: Fingerprint::default(),
                 keys: KeySample::default(),

@@ -22,7 +22,7 @@ use tiberius::Config;
 use super::plan::Plan;
 use super::process::Process;
 use super::{BaselineServer, Hosted, Refusal, plan};
-use crate::study::{Settings, TargetShown};
+use crate::study::{Setting, Settings, TargetShown};
 use crate::target::{Instance, Target};
 use session::Session;
 
@@ -245,7 +245,6 @@ impl BaselineServer for Database {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::Setting;
 
     #[test]
     fn both_kinds_of_address_are_read_and_no_password_gets_into_an_error() {
