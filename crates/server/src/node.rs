@@ -127,7 +127,8 @@ fn write(database: &Database, lives: &[Life]) -> Result<(), ServerError> {
     Ok(transaction.commit()?)
 }
 
-/// Columns that made keys of lost nodes make those of this one: the others may be in the lake, of rows that are not here.
+/// Columns that made keys of lost nodes make those of this one: the others may be in the lake, of rows that are not
+/// here.
 fn make_keys_as(transaction: &mut Transaction<'_>, lost: &[u32], node: u32) -> onrush::Result<()> {
     let own = DefaultValue::Key(KeyStrategy::NodeOffset { node });
     for table in transaction.tables() {
