@@ -1,5 +1,8 @@
 //! Scenarios of a node that is lost, and of one that was restored from its backup, for every lake.
 
+// The ranges of one node's keys, of which there is often one.
+#![allow(clippy::single_range_in_vec_init)]
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
