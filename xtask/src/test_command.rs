@@ -89,7 +89,7 @@ mod tests {
     fn whatever_looks_at_the_features_is_tested_with_them() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut looking = Vec::new();
-        for package in ["prove-wire", "sim"] {
+        for package in ["lake", "prove-wire", "sim"] {
             let tests = std::fs::read_dir(root.join("crates").join(package).join("tests")).unwrap();
             for path in tests.map(|file| file.unwrap().path()).filter(|path| path.is_file()) {
                 if std::fs::read_to_string(&path).unwrap().contains("feature = \"") {

@@ -217,9 +217,9 @@ impl Archiver {
         let is_marker = last.kind == Kind::GoesOn;
         let is_own = (is_marker && last.from == BEGINNING)
             || noted.is_some_and(|noted| {
-                noted == last.to
+                noted.is_same_place(&last.to)
                     || place_of(&noted) > place_of(&last.to)
-                    || (is_marker && noted == last.from)
+                    || (is_marker && noted.is_same_place(&last.from))
             });
         self.go_on_from(last.to, &last.name(), is_own).await
     }
@@ -234,12 +234,13 @@ impl Archiver {
     ) -> Result<(), ArchiveError> {
         let own = self.database.log_position();
         let object = || last.to_owned();
-        if place_of(&at) > place_of(&own) {
+        let is_at_end = at.is_same_place(&own);
+        if !is_at_end && place_of(&at) > place_of(&own) {
             return Err(FencedBecause::Ahead { object: object() }.into());
         }
         let tail = self.database.log_tail(&at)?;
         let follows = match place_of(&at) == place_of(&own) {
-            true => Ok(at.previous_checksum == own.previous_checksum),
+            true => Ok(is_at_end),
             false => tail.read(&at, 0).map(|_| true),
         };
         match follows {

@@ -6,7 +6,7 @@
 mod world;
 
 use onrush::Lsn;
-use onrush_archive::{ArchiveError, Archiver};
+use onrush_archive::{ArchiveError, Archiver, FromArchive};
 use proptest::prelude::*;
 use world::*;
 
@@ -52,17 +52,31 @@ struct World {
     /// How many numbers are below an end.
     commits: Vec<(Lsn, i64)>,
     safe: Lsn,
+    /// How often archivers before this one have let go of log that was not archived.
+    earlier_gaps: u64,
 }
 
 impl World {
     fn new(machine: Machine, store: &std::sync::Arc<FaultyStore>, next: i64) -> World {
         let archiver = machine.archiver(store);
-        World { machine, archiver, next, commits: Vec::new(), safe: Lsn::ZERO }
+        World { machine, archiver, next, commits: Vec::new(), safe: Lsn::ZERO, earlier_gaps: 0 }
     }
 
     fn note(&mut self) {
         assert!(self.archiver.safe_lsn() <= self.machine.db.durable_lsn());
         self.safe = self.safe.max(self.archiver.safe_lsn());
+    }
+
+    /// The process is killed and started again.
+    fn restart(&mut self, store: &std::sync::Arc<FaultyStore>) {
+        self.earlier_gaps = self.gaps();
+        self.machine = self.machine.restarted();
+        self.archiver = self.machine.archiver(store);
+    }
+
+    /// How often log was let go before it was archived, because it took too much space.
+    fn gaps(&self) -> u64 {
+        self.earlier_gaps + self.archiver.totals().gaps
     }
 
     /// How many numbers are safe.
@@ -100,16 +114,20 @@ async fn run(actions: Vec<Action>) {
                     world.machine.db.clone().close().unwrap();
                     let _ = world.archiver.note();
                 }
-                world.machine = world.machine.restarted();
-                world.archiver = world.machine.archiver(&store);
+                world.restart(&store);
             }
             Action::Lose => {
                 let (history, safe) = (world.machine.db.id(), world.safe_numbers());
                 let place = store.place().of_history(history);
+                let mut options = FromArchive::default();
                 let successor = loop {
-                    match try_restored_of(&place, &onrush_archive::FromArchive::default()) {
+                    match try_restored_of(&place, &options) {
                         Ok((successor, _)) => break Some(successor),
                         Err(ArchiveError::Away(_)) => {}
+                        Err(ArchiveError::Incomplete { .. }) if !options.as_far_as_possible => {
+                            assert!(world.gaps() > 0, "all log was archived");
+                            options.as_far_as_possible = true;
+                        }
                         Err(ArchiveError::NoArchive { .. } | ArchiveError::NoBackup { .. }) => {
                             break None;
                         }

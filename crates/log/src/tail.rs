@@ -58,25 +58,32 @@ impl LogTail {
     /// `NotKept`: it was let go. `Damaged`: what is there does not follow `from`.
     pub fn read(&self, from: &LogPosition, bytes_max: usize) -> Result<Option<LogPart>, LogError> {
         let (core, end) = (&self.hold.core, self.end());
-        if (from.segment, from.offset) == (end.segment, end.offset) {
+        if from.is_same_place(&end) {
             return Ok(None);
         }
-        let in_use = |segment| core.pool.in_use(segment).ok_or(LogError::NotKept { segment });
-        let (mut segment, mut offset) = (in_use(from.segment)?, from.offset);
-        if offset >= segment.bytes {
-            (segment, offset) = (in_use(from.segment + 1)?, SEGMENT_HEADER_BYTES);
+        let not_kept = || LogError::NotKept { segment: from.segment };
+        let next = || Some((core.pool.in_use(from.segment + 1)?, SEGMENT_HEADER_BYTES));
+        let own = core.pool.in_use(from.segment);
+        // Where it is gone, nothing of it is needed if it ended there, which the first block of the next one proves.
+        let is_proven_by_next = own.is_none();
+        let (segment, offset) = match own {
+            Some(own) if from.offset < own.bytes => Some((own, from.offset)),
+            _ => next(),
         }
+        .ok_or_else(not_kept)?;
         let until = if segment.number == end.segment { end.offset } else { segment.bytes };
         let rest = until.saturating_sub(offset);
         if rest == 0 {
-            return Ok(None);
+            return if is_proven_by_next { Err(not_kept()) } else { Ok(None) };
         }
         let wanted = (bytes_max.max(PADDED_BYTES_MAX) / BLOCK_BYTES * BLOCK_BYTES) as u64;
         let mut buffer = AlignedBuffer::new(usize::try_from(rest.min(wanted)).unwrap_or(0));
         segment.file.read_at(&mut buffer, offset)?;
         let database_id = core.options.database_id;
-        let (to, used) = follow_blocks(database_id, segment.number, from, &buffer)
-            .map_err(|fault| fault.in_log(segment.number))?;
+        let (to, used) = match follow_blocks(database_id, segment.number, from, &buffer) {
+            Err(_) if is_proven_by_next => return Err(not_kept()),
+            followed => followed.map_err(|fault| fault.in_log(segment.number))?,
+        };
         Ok(Some(LogPart {
             from: *from,
             to,

@@ -11,6 +11,8 @@ use std::num::NonZero;
 
 use onrush_lsn::Lsn;
 
+use crate::segment::SEGMENT_HEADER_BYTES;
+
 /// Where the next block goes, and what it must look like: all that a superblock needs to remember
 /// about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,21 @@ pub struct LogPosition {
 impl LogPosition {
     /// Bytes of an encoded position.
     pub const BYTES: usize = 36;
+
+    /// Whether the same block comes next. The end of a segment and the first block of the next one are one place under
+    /// two names; the block before tells that the segment does end there.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        let (first, second) = match (self.segment, self.offset) <= (other.segment, other.offset) {
+            true => (self, other),
+            false => (other, self),
+        };
+        let is_named_alike = (first.segment, first.offset) == (second.segment, second.offset);
+        let begins_next = first.segment.checked_add(1) == Some(second.segment)
+            && second.offset == SEGMENT_HEADER_BYTES
+            && first.previous_checksum.is_some();
+        (is_named_alike || begins_next) && first.previous_checksum == second.previous_checksum
+    }
 
     /// The position as bytes, little-endian, for a superblock.
     #[must_use]

@@ -51,6 +51,32 @@ fn all_blocks_are_read_whatever_is_recycled() {
 }
 
 #[test]
+fn nothing_of_a_segment_is_needed_behind_its_end() {
+    let options = options(1);
+    let disk = TestDisk::new();
+    let log = Log::create(disk.arc(), options.clone()).unwrap();
+    let mut tail = log.tail_from(&log.position());
+    let mut at = log.position();
+    append_and_recycle(&log, &options, 20);
+    // The part that ends its segment, and the first of the next one.
+    let (last, first) = loop {
+        let last = tail.read(&at, 0).unwrap().unwrap();
+        let next = tail.read(&last.to, 0).unwrap().unwrap();
+        if next.segment != last.segment {
+            break (last, next);
+        }
+        at = last.to;
+    };
+    tail.let_go_below(&first.to).unwrap();
+    assert!(matches!(tail.read(&last.from, 0), Err(LogError::NotKept { .. })));
+    assert_eq!(tail.read(&last.to, 0).unwrap(), Some(first.clone()));
+    // The same place under the name that it has in the next segment.
+    let renamed = LogPosition { segment: first.segment, offset: 4096, ..last.to };
+    assert!(renamed.is_same_place(&last.to) && !renamed.is_same_place(&last.from));
+    assert_eq!(tail.read(&renamed, 0).unwrap().unwrap().bytes, first.bytes);
+}
+
+#[test]
 fn what_a_tail_alone_needs_takes_no_space_from_the_log() {
     let options = options(1);
     let disk = TestDisk::new();

@@ -53,6 +53,8 @@ pub enum Finder {
     SerialOrder,
     /// A test of its own, `tests/savepoints_over_stocks.rs`.
     Savepoints,
+    /// It is the drain's: `planted_faults_are_noticed` of `onrush-lake`.
+    Lake,
 }
 
 impl Finder {
@@ -61,6 +63,7 @@ impl Finder {
         match self {
             Finder::Model => Some("the model of checkpoints"),
             Finder::Wire => Some("prove-wire"),
+            Finder::Lake => Some("the drain's model and scenarios"),
             Finder::Panics
             | Finder::Threads
             | Finder::GivenUp
@@ -95,6 +98,20 @@ pub fn finder(fault: Fault) -> Finder {
         Fault::SerialOrderNotLooked => Finder::SerialOrder,
         Fault::TakenBackShowsThrough => Finder::Savepoints,
         Fault::AnswerNotAwaited | Fault::DefinitionsApart => Finder::Wire,
+        Fault::LakeUnguarded
+        | Fault::LakeAnswerBelieved
+        | Fault::LakeClaimWithoutSnapshot
+        | Fault::LakeMarkOfSnapshot
+        | Fault::LakeFilesDeleted
+        | Fault::LakeNonceKept
+        | Fault::LakeMarkApart
+        | Fault::LakeMarkMovedBlindly
+        | Fault::LakeConfirmedEarly
+        | Fault::LakeAskNotNoted
+        | Fault::LakeRangeGrows
+        | Fault::LakeLostNodeLeftOpen
+        | Fault::LakeGoesOnAtMark
+        | Fault::LakeGoesOnAtEnd => Finder::Lake,
         _ => Finder::Cuts,
     }
 }
@@ -132,6 +149,7 @@ fn look(fault: Fault, seed: u64) -> Checked<()> {
         | Finder::RowLocks
         | Finder::SerialOrder
         | Finder::Savepoints
+        | Finder::Lake
         | Finder::Wire => Ok(()),
     }
 }

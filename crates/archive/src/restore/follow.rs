@@ -54,12 +54,13 @@ pub(super) async fn follow(
         };
         match object.kind {
             Kind::Closed => {
-                followed.missing = (!has_begun && !is_same(&object.from, &start))
+                followed.missing = (!has_begun && !object.from.is_same_place(&start))
                     .then(|| format!("the log of the backup is missing from object {wanted} on"));
                 return Ok(followed);
             }
-            Kind::GoesOn if !has_begun && is_same(&object.to, &start) => {
+            Kind::GoesOn if !has_begun && object.to.is_same_place(&start) => {
                 has_begun = true;
+                followed.reached = object.to;
                 next = log_name(&object.to);
                 continue;
             }
@@ -90,15 +91,9 @@ pub(super) async fn follow(
     }
 }
 
-/// Whether the same block comes next.
-fn is_same(one: &LogPosition, other: &LogPosition) -> bool {
-    let place = |at: &LogPosition| (at.segment, at.offset, at.previous_checksum);
-    place(one) == place(other)
-}
-
 /// Whether the block at `start` is in the object, behind the very block that was before it.
 fn begins(object: &LogObject, start: &LogPosition) -> bool {
-    if is_same(&object.from, start) || is_same(&object.to, start) {
+    if object.from.is_same_place(start) || object.to.is_same_place(start) {
         return true;
     }
     if object.segment != start.segment {
@@ -107,12 +102,8 @@ fn begins(object: &LogObject, start: &LogPosition) -> bool {
     let offset = if object.from.segment == object.segment { object.from.offset } else { 4096 };
     let before = start.offset.checked_sub(offset).and_then(|before| usize::try_from(before).ok());
     let Some(before) = before.and_then(|before| object.blocks.get(..before)) else { return false };
-    match before {
-        // The end of the segment before, under another name.
-        [] => object.from.previous_checksum == start.previous_checksum,
-        before => follow_blocks(object.database_id, object.segment, &object.from, before)
-            .is_ok_and(|(at, used)| used == before.len() && is_same(&at, start)),
-    }
+    follow_blocks(object.database_id, object.segment, &object.from, before)
+        .is_ok_and(|(at, used)| used == before.len() && at.is_same_place(start))
 }
 
 /// Why there is no object `next`: it is the end, unless there are later ones.

@@ -223,7 +223,7 @@ impl Machine {
     }
 
     /// The process is killed and started again.
-    pub fn restarted(self) -> Machine {
+    pub fn restarted(&self) -> Machine {
         Machine::open(self.disk.copy(), self.db.folder().to_str().unwrap())
     }
 

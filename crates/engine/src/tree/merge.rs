@@ -31,6 +31,10 @@ use crate::units::{Epoch, LeafId, ObjectId};
 /// How often the left neighbour is loaded in vain: it may be evicted again at once.
 const LOADS_MAX: usize = 4;
 
+/// How often the left neighbour is looked for: others split and merge meanwhile. More often it is looked for in vain
+/// only where the chain of leaves is damaged, which must not keep a checkpoint for ever.
+const DESCENTS_MAX: usize = 10_000;
+
 /// An empty leaf that is about to go. In order they stand from left to right, so that a row of them
 /// goes to one neighbour.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -98,8 +102,11 @@ impl Tree {
         epoch: Epoch,
     ) -> Merged {
         for _ in 0..LOADS_MAX {
-            let latched = self.latch_left_of(trees, recorder, empty);
-            let Ok((left_id, mut left)) = latched else { return Merged::NotEmpty };
+            let (left_id, mut left) = match self.latch_left_of(trees, recorder, empty) {
+                Ok(Some(latched)) => latched,
+                Ok(None) => return Merged::NotNow,
+                Err(_) => return Merged::NotEmpty,
+            };
             if left.rows.is_none() && left.image.is_some() {
                 drop(left);
                 // A damaged image is for those to report who need its rows.
@@ -130,31 +137,34 @@ impl Tree {
         Merged::NotNow
     }
 
-    /// Latches the leaf that ends where the empty one begins, exclusive.
+    /// Latches the leaf that ends where the empty one begins, exclusive. None: it is not found.
     fn latch_left_of<'e>(
         &self,
         trees: &'e Trees,
         recorder: &Recorder,
         empty: &EmptyLeaf,
-    ) -> Result<(LeafId, ExclusiveGuard<'e, LeafState>), Refusal> {
+    ) -> Result<Option<(LeafId, ExclusiveGuard<'e, LeafState>)>, Refusal> {
         let low = &*empty.low;
         let mut id = self.descend_below(trees, recorder, Some(low));
-        loop {
+        let mut descents = 1;
+        while descents <= DESCENTS_MAX {
             self.check_current(empty.object)?;
             let state = trees.leaves.get(id.0).latch.exclusive(recorder, LatchClass::Leaf);
             let is_here = state.object == Some(empty.object) && state.low.bytes() < low;
             if is_here && state.next == Some(empty.id) {
-                return Ok((id, state));
+                return Ok(Some((id, state)));
             }
             let ends_before = state.high.as_ref().is_some_and(|high| high.bytes() < low);
             id = match state.next {
                 Some(next) if is_here && ends_before => next,
                 _ => {
                     drop(state);
+                    descents += 1;
                     self.descend_below(trees, recorder, Some(low))
                 }
             };
         }
+        Ok(None)
     }
 
     /// Makes the inner nodes forget a leaf. False if they do not know it, or if it must stay for
