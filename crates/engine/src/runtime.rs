@@ -56,10 +56,9 @@ impl LogCell {
         assert!(self.0.set(log).is_ok(), "the log is opened once");
     }
 
-    /// All that was changed so far was changed below. Before recovery has ended that is where the log begins:
-    /// no snapshot is older than what is redone.
+    /// All that was changed so far was changed below. The highest LSN, which says nothing, before recovery has ended.
     pub(crate) fn changed_below(&self) -> Lsn {
-        self.0.get().map_or(Lsn::ZERO, Log::tail)
+        self.0.get().map_or(Lsn::MAX, Log::tail)
     }
 
     /// None before recovery has read it to its end.

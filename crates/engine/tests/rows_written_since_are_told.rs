@@ -248,6 +248,28 @@ fn leaves_without_such_rows_are_not_read_also_after_a_restart() {
 }
 
 #[test]
+fn rows_that_were_redone_and_evicted_by_the_restart_are_told() {
+    let fixture = Fixture::in_memory().with_little_memory();
+    let (db, table) = fixture.create_with(notes());
+    let mut session = db.session().unwrap();
+    for id in 0..KEYS {
+        session.insert(&table, &note(id, &text(0))).unwrap();
+    }
+    db.checkpoint().unwrap();
+    let since = session.snapshot().unwrap().lsn();
+    // No checkpoint has them, and memory is too little to redo all of them in it.
+    for id in 0..KEYS {
+        session.upsert(&table, &note(id, &text(1))).unwrap();
+    }
+    drop((session, table, db));
+
+    let db = fixture.open();
+    let (table, mut session) = (db.table("notes").unwrap(), db.session().unwrap());
+    let written = session.snapshot().unwrap().written_since(&table, since).unwrap();
+    assert_eq!(written.count(), KEYS as usize);
+}
+
+#[test]
 fn rows_that_are_inserted_only_are_neither_changed_nor_deleted() {
     let fixture = Fixture::in_memory();
     let (db, _) = fixture.create_with(notes());
