@@ -10,10 +10,11 @@ mod world;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 
 use futures::FutureExt;
 use onrush_fault::{Fault, plant};
-use world::lake::Lake;
+use world::lake::{IS_FAULT_PLANTED, Lake};
 use world::{drained, lost};
 
 type Scenario = Box<dyn Fn(Lake) -> Pin<Box<dyn Future<Output = ()>>>>;
@@ -70,6 +71,7 @@ fn faults() -> Vec<(Fault, bool, Scenario)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_that_is_put_back_is_noticed() {
+    IS_FAULT_PLANTED.store(true, Ordering::Relaxed);
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = Vec::new();
     for (fault, is_postgres, scenario) in faults() {

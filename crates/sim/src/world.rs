@@ -8,7 +8,8 @@
 //!
 //! Invariants
 //! 1. A call's answer is predicted from the model before the engine is asked.
-//! 2. The run follows from the seed: no clock, no second thread, no address decides anything.
+//! 2. The run follows from the seed, but for what the engine draws itself, keys by chance and by the clock, and for
+//!    what follows from those: where leaves split. No second thread and no address decides anything.
 
 mod alter;
 mod checkpoints;

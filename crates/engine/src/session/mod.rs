@@ -72,6 +72,7 @@ mod table_locks;
 mod taken_keys;
 mod token;
 mod transaction;
+mod transaction_snapshot;
 mod worker;
 mod write_set;
 mod written;

@@ -1,5 +1,7 @@
 //! What a session reads: a row by its key, rows in key order, and the views that this is done by.
 
+use std::sync::Arc;
+
 use onrush_types::Value;
 use onrush_waits::{Counter, Phase};
 
@@ -85,6 +87,17 @@ impl Session {
         let held = self.call(Phase::Read, Session::hold_now)?;
         self.saw(held.lsn());
         Ok(Snapshot::new(held))
+    }
+
+    /// As [`snapshot`](Self::snapshot), to be read where the session is used, and not at the same time: what the reads
+    /// wait for counts as the session's, and the snapshot costs less.
+    ///
+    /// # Errors
+    /// A stopped or closed engine.
+    pub fn snapshot_here(&mut self) -> Result<Snapshot> {
+        let held = self.call(Phase::Read, Session::hold_now)?;
+        self.saw(held.lsn());
+        Ok(Snapshot::recorded_by(Arc::clone(&self.worker.recorder), held))
     }
 
     /// Everything committed until now, this session's commits included.

@@ -177,8 +177,13 @@ impl Drop for HeldLsn {
 
 impl Snapshot {
     pub(super) fn new(held: HeldLsn) -> Snapshot {
-        let engine = &held.engine;
-        let worker = Worker::new(engine, Recorder::new(&engine.registry, "snapshot"));
+        let recorder = Recorder::new(&held.engine.registry, "snapshot");
+        Snapshot::recorded_by(recorder, held)
+    }
+
+    /// What it waits for is another's: that of the session whose thread reads by it.
+    pub(super) fn recorded_by(recorder: Arc<Recorder>, held: HeldLsn) -> Snapshot {
+        let worker = Worker::new(&held.engine, recorder);
         Snapshot { worker, held, own: None, large: None }
     }
 

@@ -25,8 +25,7 @@ use super::row_locks::HeldRowLocks;
 use super::row_record::{framed_row, row_body};
 use super::serializable::Serializable;
 use super::session::{Session, assigns};
-use super::snapshot::{HeldLsn, Snapshot};
-use super::worker::Worker;
+use super::snapshot::HeldLsn;
 use super::write_set::{RowKey, Write, WriteSet};
 use super::{CommitToken, Scan, ScanOptions};
 use crate::Row;
@@ -329,41 +328,6 @@ impl<'s> Transaction<'s> {
         let scan = Scan::new(snapshot, table, options, own)?;
         self.has_read = true;
         Ok(scan)
-    }
-
-    /// What this transaction sees now, its own changes included, as a view that goes on while the
-    /// transaction makes more changes. It takes a copy of the changes made so far.
-    ///
-    /// ```
-    /// # use onrush::*;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let db = Database::create(folder.path().join("db"), Options::small())?;
-    /// # let id = ColumnDefinition::new("id", DataType::Int64).not_null();
-    /// # let notes = TableDefinition::builder("notes").column(id).primary_key(["id"]);
-    /// # let notes = db.create_table(notes.build()?)?;
-    /// let mut session = db.session()?;
-    /// let mut transaction = session.begin()?;
-    /// transaction.insert(&notes, &[1i64.into()])?;
-    /// let before = transaction.snapshot();
-    /// transaction.delete(&notes, &[1i64.into()])?;
-    /// assert_eq!(before.scan(&notes, &ScanOptions::default())?.count(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn snapshot(&mut self) -> Snapshot {
-        self.has_read = true;
-        let own = self.writes.iter().map(|(row, write)| (row.clone(), write.value.clone()));
-        let view = self.view().with_own(own.collect());
-        self.session.saw(view.held.lsn());
-        view
-    }
-
-    /// What was committed when this transaction began.
-    pub(super) fn view(&self) -> Snapshot {
-        let Worker { engine, recorder, .. } = &self.session.worker;
-        let held = self.held.as_ref().map(HeldLsn::again);
-        let snapshot = Snapshot::new(held.unwrap_or_else(|| HeldLsn::open(engine, recorder)));
-        snapshot.with_large(self.large.as_ref().map(|large| large.view()))
     }
 
     /// Commits: all changes, or on error none. Waits as the session's durability says.

@@ -1,6 +1,7 @@
 //! A lake that fails on demand, for tests that are the same whatever it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
@@ -19,6 +20,9 @@ pub struct LakeRow {
     pub node: i32,
     pub lsn: i64,
 }
+
+/// Whether faults are planted in this process: `iceberg` makes a commit again, if one lets it, after a while only.
+pub static IS_FAULT_PLANTED: AtomicBool = AtomicBool::new(false);
 
 pub enum Lake {
     /// Iceberg tables of a catalogue in memory.
@@ -61,9 +65,11 @@ impl Lake {
 
     /// How long a drain asks. A real server takes longer.
     pub fn patience(&self) -> Duration {
-        // Nor does `iceberg` make a commit again, if a planted fault lets it, as soon as that.
-        let is_slow = self.is_postgres() || cfg!(feature = "planted-faults");
-        Duration::from_millis(if is_slow { 2000 } else { 100 })
+        Duration::from_millis(match self {
+            Lake::Postgres(_) => 10_000,
+            Lake::Iceberg(_) if IS_FAULT_PLANTED.load(Ordering::Relaxed) => 2000,
+            Lake::Iceberg(_) => 100,
+        })
     }
 
     /// What becomes of the next commits.

@@ -17,7 +17,7 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::memory::Part;
-use super::wire::OUTPUT_BYTES;
+
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{RowStream, Step, tag};
@@ -196,10 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Step::Wait => rows.wait(&self.backend.patience).await?,
                 Step::End => break,
             }
-            if self.wire.output.len() > OUTPUT_BYTES {
-                self.settle().await?;
-                self.backend.patience.check()?;
-            }
+            self.send_if_much().await?;
         }
         if *format == CopyFormat::Binary {
             message(&mut self.wire.output, |output| {

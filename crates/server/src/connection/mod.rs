@@ -25,6 +25,7 @@ mod memory;
 mod message;
 mod pipeline;
 mod portal;
+mod rows;
 mod run;
 mod shapes;
 mod startup;
@@ -34,10 +35,7 @@ mod wire;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::{BufMut, BytesMut};
-use onrush::{Row, Value};
-use onrush_query::style::{self, client_encoding};
-use pgwire::messages::data::{FieldDescription, RowDescription};
+use onrush_query::style;
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, NoticeResponse, ReadyForQuery,
 };
@@ -47,11 +45,11 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::access::Identity;
 use crate::clients;
-use crate::error::{Result, Severity, SqlError, state};
-use crate::execute::{Backend, RowStream, Step};
+use crate::error::{Severity, SqlError, state};
+use crate::execute::Backend;
 use crate::listener::Shared;
-use crate::sql::{self, Bound, OutputColumn, Parameters, Parsed, TransactionModes};
-use crate::values::{self, Formats};
+use crate::sql::{self, Bound, Parameters, Parsed, TransactionModes};
+use crate::values::Formats;
 use cursor::Cursors;
 pub(crate) use door::{Door, Peer, Proof};
 use extended::Prepared;
@@ -496,105 +494,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let manner = Manner { formats: &Formats::TEXT, rows_max: None, is_simple: true };
         self.run(&mut statement, &Bound::default(), &manner).await.map(drop)
     }
-
-    fn row_description(&mut self, columns: &[OutputColumn], formats: &Formats) -> Result<()> {
-        for column in columns {
-            client_encoding().encode(&column.name)?;
-        }
-        let field = |(index, column): (usize, &OutputColumn)| {
-            FieldDescription::new(
-                column.name.clone(),
-                0,
-                0,
-                values::oid_of(column.column_type),
-                values::type_size(column.column_type),
-                values::type_modifier(column.column_type),
-                i16::from(formats.is_binary(index)),
-            )
-        };
-        let fields = columns.iter().enumerate().map(field).collect();
-        self.wire.put(&RowDescription::new(fields));
-        Ok(())
-    }
-
-    /// Sends rows, at most so many. False if there are none left.
-    async fn rows(
-        &mut self,
-        rows: &mut RowStream,
-        formats: &Formats,
-        rows_max: Option<u64>,
-    ) -> std::result::Result<bool, Stop> {
-        let columns = Arc::clone(rows.columns());
-        let mut left = rows_max.unwrap_or(u64::MAX);
-        while left > 0 {
-            match rows.next()? {
-                Step::Row(row) => {
-                    data_row(&row, &columns, formats, &mut self.wire.output)?;
-                    left -= 1;
-                }
-                Step::RowThenPause(row) => {
-                    data_row(&row, &columns, formats, &mut self.wire.output)?;
-                    left -= 1;
-                    self.backend.patience.check()?;
-                    tokio::task::yield_now().await;
-                }
-                Step::Wait => rows.wait(&self.backend.patience).await?,
-                Step::End => return Ok(false),
-            }
-            if self.wire.output.len() > OUTPUT_BYTES {
-                self.settle().await?;
-                self.backend.patience.check()?;
-            }
-        }
-        Ok(true)
-    }
-}
-
-/// Writes one row as a message, straight into the output; nothing of one that cannot be sent.
-fn data_row(
-    row: &Row,
-    columns: &[OutputColumn],
-    formats: &Formats,
-    output: &mut BytesMut,
-) -> Result<()> {
-    let start = output.len();
-    let put = put_data_row(row, columns, formats, output);
-    if put.is_err() {
-        output.truncate(start);
-    }
-    put
-}
-
-fn put_data_row(
-    row: &Row,
-    columns: &[OutputColumn],
-    formats: &Formats,
-    output: &mut BytesMut,
-) -> Result<()> {
-    let too_long = || SqlError::new(state::LIMIT_EXCEEDED, "a row is too long to be sent");
-    let start = output.len();
-    output.put_u8(b'D');
-    output.put_i32(0);
-    output.put_u16(u16::try_from(columns.len()).map_err(|_| too_long())?);
-    let encoding = client_encoding();
-    for (index, column) in columns.iter().enumerate() {
-        let value = &row[column.source];
-        if matches!(value, Value::Null | Value::Default) {
-            output.put_i32(-1);
-            continue;
-        }
-        let at = output.len();
-        output.put_i32(0);
-        if formats.is_binary(index) {
-            values::binary(value, column.column_type, output)?;
-        } else {
-            values::write_text_of(value, column.column_type, output)?;
-            values::as_of_client(output, at + 4, encoding)?;
-        }
-        let length = i32::try_from(output.len() - at - 4).map_err(|_| too_long())?;
-        output[at..at + 4].copy_from_slice(&length.to_be_bytes());
-    }
-    let length = i32::try_from(output.len() - start - 1).map_err(|_| too_long())?;
-    output[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
-    Ok(())
 }

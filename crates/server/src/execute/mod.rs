@@ -47,6 +47,7 @@ mod sequence;
 mod setting_values;
 mod settings;
 mod steps;
+mod stored_rows;
 mod table_changes;
 mod temporary;
 mod transaction;

@@ -53,6 +53,18 @@ impl Backend {
         }
     }
 
+    /// What the statement sees, for who reads it in the place of the session, and not beside it.
+    pub(super) fn snapshot_here(&mut self) -> Result<Snapshot> {
+        match &mut self.work {
+            Work::Idle(session) => Ok(session.snapshot_here()?),
+            Work::Open(open) => open.with_dependent_mut(|_, transaction| {
+                let transaction = transaction.as_mut().ok_or_else(in_failed_transaction)?;
+                Ok(transaction.snapshot_here())
+            }),
+            _ => Err(in_failed_transaction()),
+        }
+    }
+
     /// What it takes to run a query while a transaction is at work.
     pub(super) fn finder(&self) -> Finder {
         self.finder_beside(None)

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::ops::Bound as End;
 use std::sync::Arc;
 
-use onrush::{Direction, EntrySource, Error, Row, ScanOptions, Snapshot, Value};
+use onrush::{Direction, EntrySource, Error, ScanOptions, Snapshot, Table, Value};
 use onrush_query::Want;
 
 use super::rows::Source;
+use super::stored_rows::StoredRows;
 use super::{Backend, RowStream};
 use crate::error::{Result, SqlError, state};
 use crate::sql::{
@@ -15,9 +16,9 @@ use crate::sql::{
     count_of, key_of,
 };
 
-/// So many rows are kept to be sorted or summed up, of so many bytes; where there are more the query engine does it.
-pub(crate) const ROWS_MAX: usize = 10_000;
-const BYTES_MAX: usize = 4 << 20;
+/// So many rows are read at a time, and so many bytes of rows with long values.
+const ROWS_AT_A_TIME: u64 = 256;
+const LONG_BYTES_AT_A_TIME: usize = 1 << 20;
 
 /// The bounds of one scan, of columns behind each other.
 struct KeyBounds<'b> {
@@ -34,12 +35,12 @@ impl Backend {
         let Some(ranges) = ranges(plan, bound)? else {
             return self.long_way(plan, bound, Want::Rows);
         };
-        let snapshot = self.snapshot()?;
+        let snapshot = self.snapshot_here()?;
         if let (Form::Rows { is_backward }, [range]) = (&plan.form, ranges.as_slice()) {
             let direction = if *is_backward { Direction::Backward } else { Direction::Forward };
             let options = ScanOptions { direction, limit, ..range.options() };
             let scan = snapshot.into_scan(&plan.table, &options)?;
-            let source = Source::Scan(Box::new(scan));
+            let source = Source::Scan(Box::new(scan), plan.table.clone());
             return Ok(RowStream::new(Arc::clone(&plan.columns), source, "SELECT"));
         }
         let enough = match &plan.form {
@@ -49,14 +50,17 @@ impl Backend {
         let Some(rows) = collected(plan, snapshot, &ranges, enough)? else {
             return self.long_way(plan, bound, Want::Rows);
         };
+        let (columns, verb) = (Arc::clone(&plan.columns), "SELECT");
         let rows = match &plan.form {
             Form::Totals(totals) => {
-                vec![totals.iter().map(|total| total_of(*total, &rows)).collect()]
+                let row =
+                    totals.iter().map(|total| total_of(*total, &rows)).collect::<Result<_>>()?;
+                return Ok(RowStream::of_rows(columns, vec![row], verb));
             }
-            Form::Sorted { by, is_distinct } => sorted(rows, by, *is_distinct, limit),
+            Form::Sorted { by, is_distinct } => sorted(rows, by, *is_distinct, limit)?,
             Form::Rows { .. } => rows,
         };
-        Ok(RowStream::of_rows(Arc::clone(&plan.columns), rows, "SELECT"))
+        Ok(RowStream::new(columns, Source::Stored(rows), verb))
     }
 
     /// By the query engine.
@@ -206,42 +210,67 @@ fn is_beyond(end: &End<Value<'_>>, other: &End<Value<'_>>) -> bool {
 /// The rows; none if they are too many.
 fn collected(
     plan: &RangePlan,
-    mut snapshot: Snapshot,
+    snapshot: Snapshot,
     ranges: &[KeyBounds<'_>],
     enough: Option<u64>,
-) -> Result<Option<Vec<Row>>> {
-    let mut found = Collected { rows: Vec::new(), bytes: 0 };
-    let enough = enough.map_or(usize::MAX, |enough| usize::try_from(enough).unwrap_or(usize::MAX));
-    let index = match plan.index {
-        None => None,
-        Some(position) => match snapshot.index_entries(&plan.table, position) {
-            Ok(entries) => Some((entries, key_places(plan, position)?)),
-            // It was whole later than what the statement sees.
-            Err(Error::TableChanged { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        },
+) -> Result<Option<StoredRows>> {
+    let enough = enough.unwrap_or(u64::MAX);
+    let Some(position) = plan.index else {
+        return Ok(scanned(&plan.table, snapshot, ranges, enough)?.map(|(rows, _)| rows));
     };
-    let scanned = index.as_ref().map_or(&plan.table, |(entries, _)| entries);
-    let mut scanning = snapshot.same();
+    let entries = match snapshot.index_entries(&plan.table, position) {
+        Ok(entries) => entries,
+        // It was whole later than what the statement sees.
+        Err(Error::TableChanged { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let places = key_places(plan, position)?;
+    let Some((found, mut snapshot)) = scanned(&entries, snapshot, ranges, enough)? else {
+        return Ok(None);
+    };
+    let mut rows = StoredRows::of(&plan.table);
+    let mut key = Vec::new();
+    for at in 0..found.len() {
+        let entry = found.view(at)?;
+        let values = places.iter().map(|place| entry.column(*place));
+        let values = values.collect::<std::result::Result<Vec<_>, _>>()?;
+        key.clear();
+        plan.table.schema().encode_key(&values, &mut key)?;
+        let row = snapshot.get_raw(&plan.table, &key)?.ok_or_else(|| lost_row(plan))?;
+        if !rows.add(&key, &row) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(rows))
+}
+
+/// Rows of a table or entries of an index, and the snapshot that they were found in; none if they are too many.
+fn scanned(
+    table: &Table,
+    mut snapshot: Snapshot,
+    ranges: &[KeyBounds<'_>],
+    enough: u64,
+) -> Result<Option<(StoredRows, Snapshot)>> {
+    let mut found = StoredRows::of(table);
     for range in ranges {
-        let mut scan = scanning.into_scan(scanned, &range.options())?;
-        while found.rows.len() < enough
-            && let Some(row) = scan.next().transpose()?
-        {
-            let row = match &index {
-                None => row,
-                Some((_, places)) => {
-                    let key: Vec<Value<'_>> = places.iter().map(|at| row[*at].borrowed()).collect();
-                    snapshot.get(&plan.table, &key)?.ok_or_else(|| lost_row(plan))?
-                }
-            };
-            if !found.take(row) {
-                return Ok(None);
+        let mut scan = snapshot.into_scan(table, &range.options())?;
+        let mut has_space = true;
+        // A few at a time: no more are read than have space.
+        while has_space && (found.len() as u64) < enough {
+            let wanted = (enough - found.len() as u64).min(ROWS_AT_A_TIME);
+            let read = scan.visit_part(wanted, LONG_BYTES_AT_A_TIME, |key, value| {
+                has_space &= found.add(key, value);
+            })?;
+            if read.is_over {
+                break;
             }
         }
-        scanning = scan.into_snapshot();
+        if !has_space {
+            return Ok(None);
+        }
+        snapshot = scan.into_snapshot();
     }
-    Ok(Some(found.rows))
+    Ok(Some((found, snapshot)))
 }
 
 fn lost_row(plan: &RangePlan) -> SqlError {
@@ -264,61 +293,60 @@ fn key_places(plan: &RangePlan, position: usize) -> Result<Vec<usize>> {
     definition.primary_key().iter().map(place).collect()
 }
 
-struct Collected {
-    rows: Vec<Row>,
-    bytes: usize,
-}
-
-impl Collected {
-    /// False if there is no space for it.
-    fn take(&mut self, row: Row) -> bool {
-        let long: usize = row
-            .iter()
-            .map(|value| match value {
-                Value::Text(text) => text.len(),
-                Value::Bytes(bytes) => bytes.len(),
-                _ => 0,
-            })
-            .sum();
-        self.bytes += long + row.len() * size_of::<Value<'_>>();
-        let has_space = self.rows.len() < ROWS_MAX && self.bytes <= BYTES_MAX;
-        self.rows.push(row);
-        has_space
+fn sorted(
+    rows: StoredRows,
+    by: &[SortKey],
+    is_distinct: bool,
+    limit: Option<u64>,
+) -> Result<StoredRows> {
+    let mut keyed = Vec::with_capacity(rows.len());
+    for at in 0..rows.len() {
+        let row = rows.view(at)?;
+        let key = by.iter().map(|key| row.column(key.column));
+        keyed.push((key.collect::<std::result::Result<Vec<_>, _>>()?, at));
     }
-}
-
-fn sorted(mut rows: Vec<Row>, by: &[SortKey], is_distinct: bool, limit: Option<u64>) -> Vec<Row> {
-    let order = |left: &Row, right: &Row| {
-        let mut orders = by.iter().map(|key| key.compare(&left[key.column], &right[key.column]));
+    let order = |left: &[Value<'_>], right: &[Value<'_>]| {
+        let mut orders = by
+            .iter()
+            .zip(left.iter().zip(right))
+            .map(|(by, (left, right))| by.compare(left, right));
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    rows.sort_by(order);
+    keyed.sort_by(|(left, _), (right, _)| order(left, right));
     if is_distinct {
-        rows.dedup_by(|left, right| order(left, right).is_eq());
+        keyed.dedup_by(|(left, _), (right, _)| order(left, right).is_eq());
     }
-    rows.truncate(limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
-    rows
+    keyed.truncate(limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
+    let positions: Vec<usize> = keyed.iter().map(|(_, at)| *at).collect();
+    drop(keyed);
+    Ok(rows.in_order(&positions))
 }
 
-fn total_of(total: Total, rows: &[Row]) -> Value<'static> {
+fn total_of(total: Total, rows: &StoredRows) -> Result<Value<'static>> {
     let count = |count: usize| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
-    let values =
-        |column: usize| rows.iter().map(move |row| &row[column]).filter(|it| !it.is_null());
-    match total {
-        Total::Rows => count(rows.len()),
-        Total::Values(column) => count(values(column).count()),
-        // So many 32-bit numbers are no more than 64 bits.
-        Total::Sum(column) => {
-            let sum = values(column).filter_map(Value::as_i64).reduce(|sum, value| sum + value);
-            sum.map_or(Value::Null, Value::Int64)
+    let (Total::Values(column)
+    | Total::Sum(column)
+    | Total::Least(column)
+    | Total::Greatest(column)) = total
+    else {
+        return Ok(count(rows.len()));
+    };
+    let mut values = Vec::with_capacity(rows.len());
+    for at in 0..rows.len() {
+        let value = rows.view(at)?.column(column)?;
+        if !value.is_null() {
+            values.push(value);
         }
-        Total::Least(column) => values(column)
-            .min_by(|left, right| compare(left, right))
-            .cloned()
-            .unwrap_or(Value::Null),
-        Total::Greatest(column) => values(column)
-            .max_by(|left, right| compare(left, right))
-            .cloned()
-            .unwrap_or(Value::Null),
     }
+    let value = match total {
+        Total::Rows | Total::Values(_) => return Ok(count(values.len())),
+        // So many 32-bit numbers are no more than 64 bits.
+        Total::Sum(_) => {
+            let sum = values.iter().filter_map(Value::as_i64).reduce(|sum, value| sum + value);
+            sum.map(Value::Int64)
+        }
+        Total::Least(_) => values.into_iter().min_by(compare),
+        Total::Greatest(_) => values.into_iter().max_by(compare),
+    };
+    Ok(value.map_or(Value::Null, Value::into_owned))
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use onrush::{Row, Scan, Value};
+use onrush::{Row, RowView, Scan, Table, Value};
 use onrush_query::Rows;
 
+use super::stored_rows::StoredRows;
 use super::{Patience, tag};
 use crate::error::Result;
 use crate::sql::OutputColumn;
@@ -22,8 +23,18 @@ pub(crate) enum Step {
     End,
 }
 
+/// What a call of [`RowStream::visit_stored`] has handed out.
+pub(crate) struct Stored {
+    /// None: there are no more.
+    pub(crate) rows: u64,
+    /// Whether others should get the thread.
+    pub(crate) is_turn: bool,
+}
+
 pub(super) enum Source {
-    Scan(Box<Scan>),
+    /// Of a table.
+    Scan(Box<Scan>, Table),
+    Stored(StoredRows),
     Rows(std::vec::IntoIter<Row>),
     Query(Rows),
     Nothing,
@@ -31,6 +42,9 @@ pub(super) enum Source {
 
 /// Rows of a scan that are handed out before others get the thread.
 const ROWS_PER_TURN: u64 = 4096;
+/// Rows as they are stored that are handed out at a time, and bytes of those with long values.
+const STORED_ROWS_MAX: u64 = 64;
+const LONG_BYTES_MAX: usize = 64 << 10;
 
 /// Rows in the making, one by one.
 pub(crate) struct RowStream {
@@ -108,7 +122,8 @@ impl RowStream {
             return Ok(Step::Row(first));
         }
         let row = match &mut self.source {
-            Source::Scan(scan) => scan.next().transpose()?,
+            Source::Scan(scan, _) => scan.next().transpose()?,
+            Source::Stored(rows) => rows.next()?,
             Source::Rows(rows) => rows.next(),
             Source::Query(rows) => match rows.next_here()? {
                 None => return Ok(Step::Wait),
@@ -122,9 +137,41 @@ impl RowStream {
         }
         self.sent += 1;
         let is_turn =
-            matches!(self.source, Source::Scan(_)) && self.sent.is_multiple_of(ROWS_PER_TURN);
+            matches!(self.source, Source::Scan(..)) && self.sent.is_multiple_of(ROWS_PER_TURN);
         // A pause would lose the row: it comes before the next one.
         Ok(if is_turn { Step::RowThenPause(row) } else { Step::Row(row) })
+    }
+
+    /// Hands out the next rows as they are stored, up to so many. None: they are not of one table, and
+    /// [`next`](Self::next) has them.
+    pub(crate) fn visit_stored(
+        &mut self,
+        rows_max: u64,
+        mut visit: impl FnMut(&RowView<'_>) -> Result<()>,
+    ) -> Result<Option<Stored>> {
+        if self.first.is_some() || self.keys.is_some() {
+            return Ok(None);
+        }
+        let rows_max = rows_max.min(STORED_ROWS_MAX);
+        let before = self.sent;
+        match &mut self.source {
+            Source::Scan(scan, table) => {
+                let schema = table.schema();
+                let mut outcome = Ok(());
+                let part = scan.visit_part(rows_max, LONG_BYTES_MAX, |key, value| {
+                    if outcome.is_ok() {
+                        outcome =
+                            schema.view(key, value).map_err(Into::into).and_then(|row| visit(&row));
+                    }
+                })?;
+                outcome?;
+                self.sent += part.rows;
+            }
+            Source::Stored(rows) => self.sent += rows.visit(rows_max, visit)?,
+            _ => return Ok(None),
+        }
+        let is_turn = before / ROWS_PER_TURN != self.sent / ROWS_PER_TURN;
+        Ok(Some(Stored { rows: self.sent - before, is_turn }))
     }
 
     /// Waits for more rows of a query, as long as the statement may go on.

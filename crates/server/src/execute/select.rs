@@ -63,7 +63,8 @@ impl Backend {
             source: *source,
         };
         let columns: Arc<[OutputColumn]> = copy.columns.iter().map(column).collect();
-        let stream = RowStream::new(columns, Source::Scan(Box::new(scan)), "COPY");
+        let stream =
+            RowStream::new(columns, Source::Scan(Box::new(scan), copy.table.clone()), "COPY");
         Ok(Answer::CopyOut(copy.format.clone(), Box::new(stream)))
     }
 

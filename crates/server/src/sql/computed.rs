@@ -35,6 +35,11 @@ impl Computed {
         let parameters = read_as(parameters, expressions.parameters())?;
         Ok(Computed { expressions, parameters })
     }
+
+    /// The types of what is computed.
+    pub(super) fn types(&self) -> Vec<ColumnType> {
+        self.expressions.columns().iter().map(|column| column.column_type).collect()
+    }
 }
 
 /// A row of a table that a statement calls so: by its own name it may be called with its schema in front.

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 };
 use sqlparser::parser::Parser;
 
+use super::assigned_types;
 use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning, row_of};
 use super::dialect::OnrushDialect;
@@ -233,7 +234,12 @@ fn rows(
     target.columns.truncate(count);
     target.columns.iter().copied().try_for_each(|column| target.check_generated(column))?;
     let taken = |column: &usize| Ok((!target.is_overridden(*column)?).then_some(*column));
-    let columns = target.columns.iter().map(taken).collect::<Result<_>>()?;
+    let columns = target.columns.iter().map(taken).collect::<Result<Vec<_>>>()?;
+    for (column, given) in columns.iter().zip(&*query.columns) {
+        if let Some(column) = column {
+            assigned_types::check(&target.definition.columns()[*column], given.column_type)?;
+        }
+    }
     Ok(InsertRows::Found { columns, defaulted, query: Arc::new(query) })
 }
 
@@ -334,6 +340,7 @@ fn row(target: &Target<'_>, values: &[Expr], parameters: &mut Parameters) -> Res
     let all = target.definition.columns();
     let mut row = vec![Operand::Default; all.len()];
     for (value, column) in values.iter().zip(&target.columns) {
+        assigned_types::check_value(&all[*column], value)?;
         row[*column] = Operand::new(value, all[*column].data_type, parameters)?;
     }
     Ok(row)
@@ -377,6 +384,7 @@ impl Upsert<'_> {
         found.extend(update.selection.clone());
         let has_condition = update.selection.is_some();
         if found.is_empty() {
+            assigned_types::check_assignments(definition, &assignments, &[])?;
             return Ok(ConflictUpdate { assignments, computed: None, has_condition, seen_by });
         }
         let items = found.into_iter().map(SelectItem::UnnamedExpr).collect();
@@ -384,6 +392,7 @@ impl Upsert<'_> {
         let rows = rows.map(|name| row_of(definition, name));
         let place = Place { one: "ON CONFLICT DO UPDATE", many: "ON CONFLICT DO UPDATE" };
         let computed = Computed::new(self.planner, &rows, items, place, parameters)?;
+        assigned_types::check_assignments(definition, &assignments, &computed.types())?;
         if has_condition {
             check_condition(computed.expressions.columns())?;
         }

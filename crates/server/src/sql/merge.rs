@@ -11,6 +11,7 @@ use sqlparser::ast::{
     TableFactor, TableWithJoins, Value, With,
 };
 
+use super::assigned_types;
 use super::changed::Changed;
 use super::insert::{Target, target_columns};
 use super::merge_words::{Said, said_by};
@@ -195,6 +196,7 @@ impl<'c> Clauses<'c> {
         let mut values = Vec::with_capacity(row.content.len());
         for (value, column) in row.content.iter().zip(&target.columns) {
             let data_type = self.definition().columns()[*column].data_type;
+            assigned_types::check_value(&self.definition().columns()[*column], value)?;
             let new = match Operand::if_simple(value, data_type, parameters)? {
                 Some(operand) => NewValue::Given(operand),
                 None => {

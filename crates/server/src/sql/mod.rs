@@ -6,6 +6,7 @@
 
 mod alter;
 mod assigned_parts;
+mod assigned_types;
 mod beside;
 mod calls;
 mod changed;

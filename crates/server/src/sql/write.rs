@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use onrush::{DefaultValue, Table, TableDefinition};
-use onrush_query::{NamedRow, Place};
+use onrush_query::{ColumnType, NamedRow, Place};
 use sqlparser::ast::{
     self, AssignmentTarget, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr,
     FunctionArguments, ObjectName, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
@@ -12,6 +12,7 @@ use sqlparser::ast::{
 };
 
 use super::assigned_parts::{self, Given};
+use super::assigned_types;
 use super::changed::{Changed, Through};
 use super::computed::{Computed, Returning, row_of};
 use super::insert::EXCLUDED;
@@ -69,6 +70,18 @@ impl RowsToChange {
     /// Whether a table that they are looked for in was altered or dropped since.
     pub(crate) fn is_stale(&self, seen: &Seen) -> bool {
         matches!(self, RowsToChange::Found(query) if query.is_stale(seen))
+    }
+
+    /// The types of what is found for each row behind so many columns of the key, or computed of it.
+    fn found_types(&self, key_columns: usize) -> Vec<ColumnType> {
+        match self {
+            RowsToChange::WithKey { computed, .. } => {
+                computed.as_ref().map_or_else(Vec::new, |computed| computed.types())
+            }
+            RowsToChange::Found(query) => {
+                query.columns.iter().skip(key_columns).map(|column| column.column_type).collect()
+            }
+        }
     }
 }
 
@@ -136,6 +149,8 @@ pub(super) fn update(
     let wanted = Wanted { with, target, others, relation: &relation, changed, selection };
     let beside = wanted.beside(planner, returned, found.len(), parameters)?;
     let rows = wanted.rows(planner, found, &beside, parameters)?;
+    let key = definition.primary_key().len();
+    assigned_types::check_assignments(definition, &assignments, &rows.found_types(key))?;
     let returned = changed.items(returned);
     let target = (&**definition, relation.as_str());
     let returning = Returning::new(planner, target, beside, returned.as_deref(), parameters)?;
@@ -367,6 +382,7 @@ pub(super) fn assignments(
             return Err(SqlError::new(state::SYNTAX_ERROR, message));
         }
         let data_type = definition.columns()[column].data_type;
+        assigned_types::check_value(&definition.columns()[column], given)?;
         let value = match excluded(given) {
             Some(other) if is_upsert => NewValue::Excluded(definition.shown_column_index(&other)?),
             _ => match Operand::if_simple(given, data_type, parameters)? {

@@ -134,6 +134,20 @@ pub(crate) fn name_of(column_type: ColumnType) -> String {
     }
 }
 
+/// The type without digits and lengths.
+pub(crate) fn plain_name_of(column_type: impl Into<ColumnType>) -> String {
+    match column_type.into() {
+        ColumnType::Stored(data_type @ (DataType::Enum(_) | DataType::Composite(_))) => {
+            type_name(data_type)
+        }
+        ColumnType::Stored(data_type) => {
+            let name = type_name(data_type.unrounded());
+            name.split('(').next().unwrap_or_default().to_owned()
+        }
+        other => name_of(other),
+    }
+}
+
 /// The PostgreSQL type of a column.
 pub(crate) fn type_of(data_type: DataType) -> Type {
     match data_type {
@@ -389,6 +403,10 @@ pub(crate) fn coerce(value: Value<'_>, data_type: DataType) -> Result<Value<'_>>
     // As text an address shows the length of its network, whatever it is.
     if let (Value::Inet(address), true) = (&value, data_type.is_text()) {
         return Ok(Value::from(format!("{address:#}")));
+    }
+    // As a text it is the whole word, which is cut or refused as others are.
+    if let (Value::Boolean(is_true), true) = (&value, data_type.is_text()) {
+        return Ok(Value::from(if *is_true { "true" } else { "false" }));
     }
     if data_type.is_text() {
         let mut text = String::new();

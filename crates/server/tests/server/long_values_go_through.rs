@@ -47,6 +47,47 @@ async fn as_binary_parameters_and_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn in_rows_between_two_keys() {
+    let world = World::new();
+    let mut client = with_table(&world).await;
+    query(&client, "ALTER TABLE t ADD kind int").await;
+    query(&client, "CREATE INDEX ON t (kind)").await;
+    // Many more bytes than are handed out at a time, and short rows between them.
+    let body = |id: i32| {
+        format!("{id:03}").repeat(if id % 5 == 0 { 3 } else { 9_000 + 700 * id as usize })
+    };
+    let insert = "INSERT INTO t (id, body, kind) VALUES ($1, $2, $3)";
+    for id in 1..=60 {
+        client.execute(insert, &[&id, &body(id), &(id % 4)]).await.unwrap();
+    }
+    let transaction = client.transaction().await.unwrap();
+    // Own rows among them.
+    transaction.execute("UPDATE t SET body = $1 WHERE id = 30", &[&body(61)]).await.unwrap();
+    transaction.execute("DELETE FROM t WHERE id = 33", &[]).await.unwrap();
+    let ids = |rows: &[tokio_postgres::Row]| -> Vec<i32> {
+        rows.iter()
+            .map(|row| {
+                let id: i32 = row.get("id");
+                let written = if id == 30 { body(61) } else { body(id) };
+                assert!(row.get::<_, &str>("body") == written, "{id}");
+                id
+            })
+            .collect()
+    };
+    let between = "SELECT body, id FROM t WHERE id BETWEEN 7 AND 52";
+    let wanted: Vec<i32> = (7..=52).filter(|id| *id != 33).collect();
+    assert_eq!(ids(&transaction.query(between, &[]).await.unwrap()), wanted);
+    let backward = "SELECT body, id FROM t WHERE id BETWEEN 7 AND 52 ORDER BY id DESC";
+    let wanted: Vec<i32> = wanted.into_iter().rev().collect();
+    assert_eq!(ids(&transaction.query(backward, &[]).await.unwrap()), wanted);
+    let sorted = "SELECT id, body FROM t WHERE id BETWEEN 28 AND 34 ORDER BY body LIMIT 3";
+    assert_eq!(ids(&transaction.query(sorted, &[]).await.unwrap()), [28, 29, 31]);
+    let by_index = "SELECT id, body FROM t WHERE kind = 1 ORDER BY id LIMIT 9";
+    let by_kind = [1, 5, 9, 13, 17, 21, 25, 29, 37];
+    assert_eq!(ids(&transaction.query(by_index, &[]).await.unwrap()), by_kind);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn in_the_text_of_a_statement() {
     let world = World::new();
     let client = with_table(&world).await;
