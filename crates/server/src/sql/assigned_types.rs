@@ -150,15 +150,22 @@ impl Kind {
 }
 
 fn is_taken(given: ColumnType, column: DataType) -> bool {
+    // Of the numbers, oids go with some whole ones alone.
+    match (given, column) {
+        (ColumnType::Stored(DataType::Oid), DataType::Int32 | DataType::Int64)
+        | (
+            ColumnType::Stored(DataType::Int16 | DataType::Int32 | DataType::Int64),
+            DataType::Oid,
+        ) => return true,
+        _ => {}
+    }
     let (Some(given), Some(own)) = (Kind::of(given), Kind::of(ColumnType::Stored(column))) else {
         return true;
     };
     given == own
         || matches!(
             (given, own),
-            (Kind::Number, Kind::Oid)
-                | (Kind::Oid, Kind::Number)
-                | (Kind::Date, Kind::Timestamp | Kind::TimestampTz)
+            (Kind::Date, Kind::Timestamp | Kind::TimestampTz)
                 | (Kind::Timestamp, Kind::Date | Kind::Time | Kind::TimestampTz)
                 | (Kind::TimestampTz, Kind::Date | Kind::Time | Kind::TimeTz | Kind::Timestamp)
                 | (Kind::Time, Kind::TimeTz | Kind::Interval)

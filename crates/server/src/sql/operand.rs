@@ -250,7 +250,8 @@ impl Operand {
                         let value = values::coerce(value, through)?;
                         Ok(Operand::Constant(values::coerce(value, target)?.into_owned()))
                     }
-                    other => Ok(other),
+                    other if through == target => Ok(other),
+                    _ => Err(too_much(expression)),
                 }
             }
             Expr::TypedString(typed) => {
@@ -259,9 +260,10 @@ impl Operand {
                 Ok(Operand::Constant(values::coerce(value, target)?.into_owned()))
             }
             Expr::Function(call) => match functions::of(call)? {
-                Function::Now => Ok(Operand::Now(target)),
-                Function::Clock => Ok(Operand::Clock(target)),
-                Function::RandomUuid => Ok(Operand::RandomUuid),
+                Function::Now if now_as(target, 0).is_some() => Ok(Operand::Now(target)),
+                Function::Clock if now_as(target, 0).is_some() => Ok(Operand::Clock(target)),
+                Function::RandomUuid if target == DataType::Uuid => Ok(Operand::RandomUuid),
+                // As text, say.
                 _ => Err(too_much(expression)),
             },
             _ => Err(too_much(expression)),

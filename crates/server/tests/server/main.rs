@@ -18,6 +18,7 @@ mod checks_hold_whichever_way_a_row_comes;
 mod clients_are_met_with_encryption;
 mod clients_are_seen_with_what_they_wait_for;
 mod clients_tell_each_other;
+mod columns_take_what_postgresql_casts;
 mod commits_are_counted_as_clients_count_them;
 mod commits_wait_for_the_archive;
 mod connections_have_bounded_memory;
