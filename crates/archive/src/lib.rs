@@ -16,7 +16,7 @@
 //! - [`store`]: folders and buckets. `object`, `manifest`: what is in objects.
 //! - [`archiver`]: from one object to the next. [`archive`]: a thread that does so, and who waits for it. `backup`:
 //!   pages of a checkpoint into the store.
-//! - [`restore`]: back into a folder.
+//! - [`restore`](restore()): back into a folder.
 
 #![forbid(unsafe_code)]
 
