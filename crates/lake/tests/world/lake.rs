@@ -66,8 +66,8 @@ impl Lake {
     /// How long a drain asks. A real server takes longer.
     pub fn patience(&self) -> Duration {
         Duration::from_millis(match self {
+            _ if IS_FAULT_PLANTED.load(Ordering::Relaxed) => 2000,
             Lake::Postgres(_) => 10_000,
-            Lake::Iceberg(_) if IS_FAULT_PLANTED.load(Ordering::Relaxed) => 2000,
             Lake::Iceberg(_) => 100,
         })
     }
