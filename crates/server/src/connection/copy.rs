@@ -17,7 +17,6 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::memory::Part;
-
 use super::{Connection, Stop};
 use crate::error::{Result, SqlError, state};
 use crate::execute::{RowStream, Step, tag};
