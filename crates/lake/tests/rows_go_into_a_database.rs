@@ -218,14 +218,23 @@ async fn a_transaction_that_hangs_before_its_commit_is_waited_for() {
     node.flush().await.unwrap();
     node.insert(10..20);
     lake.fail_commits([Fault::Hang]).await;
-    assert!(matches!(node.flush().await, Err(LakeError::Away { .. })));
-    assert_eq!(lake.ids().await.len(), 10);
-    // As the server does itself after a minute of silence.
-    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-               WHERE state = 'idle in transaction' AND datname = current_database()";
-    let ended = postgres(&lake).client().query_one(end, &[]).await.unwrap();
-    assert_eq!(ended.get::<_, i64>(0), 1);
-    node.flush().await.unwrap();
+    let end = async {
+        let client = postgres(&lake).client();
+        let waiting = "SELECT count(*) FROM pg_stat_activity \
+                       WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+        assert_eq!(lake.ids().await.len(), 10);
+        // As the server does itself after a minute of silence.
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                   WHERE state = 'idle in transaction' AND datname = current_database()";
+        assert_eq!(client.query_one(end, &[]).await.unwrap().get::<_, i64>(0), 1);
+    };
+    let mut flush = std::pin::pin!(node.flush());
+    tokio::select! {
+        flushed = &mut flush => panic!("{flushed:?} while the transaction hung"),
+        () = end => {}
+    }
+    flush.await.unwrap();
     assert_eq!(lake.ids().await, (0..20).collect::<Vec<_>>());
 }
 

@@ -298,7 +298,8 @@ impl Round {
                     refused = cause;
                     if planted(Fault::LakeRangeGrows) {
                         let snapshot = database.session()?.durable_snapshot()?;
-                        to = from.at(snapshot.lsn().0);
+                        // Also where nothing has become durable meanwhile, so that the fault always shows.
+                        to = from.at(snapshot.lsn().0.max(to.lsn + 1));
                         self.notes.ask(to);
                         if let Some(longer) = self.stage_to(database, &snapshot, to).await? {
                             *pending = longer;
