@@ -4,10 +4,11 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use common::{Fixture, Random, delayed_session, ids, note, notes, rows_of};
-use onrush::{Direction, ScanOptions, Value};
+use common::{Fixture, Random, delayed_session, ids, note, noted, notes, rows_of};
+use onrush::{Direction, Row, ScanOptions, Value};
 
 /// Rows with even ids 0, 2, 4, ... over many leaves, a hole in the middle.
 const ROWS: i64 = 6000;
@@ -54,6 +55,52 @@ fn every_scan_gives_what_a_sorted_list_would() {
         options.direction = Direction::Backward;
         let last: Vec<i64> = expected.iter().rev().copied().take(round as usize * 7).collect();
         assert_eq!(ids(&rows_of(&mut session, &table, &options)), last, "{options:?}");
+    }
+}
+
+/// Scans sort a leaf that they have found out of order some times; writes bring it out of order again.
+#[test]
+fn scans_of_leaves_that_are_written_in_any_order_give_what_a_sorted_list_would() {
+    let (db, table) = Fixture::in_memory().create_with(notes());
+    let (mut session, mut reader) = (delayed_session(&db), delayed_session(&db));
+    let mut random = Random(7);
+    let mut rows = BTreeMap::new();
+    let mut before = (reader.snapshot().unwrap(), rows.clone());
+    for round in 0..4000 {
+        let id = random.id_below(400);
+        let text = format!("{round}{}", "x".repeat(random.below(60) as usize));
+        match (rows.contains_key(&id), random.below(3)) {
+            (true, 0) => {
+                assert!(session.delete(&table, &[id.into()]).unwrap());
+                rows.remove(&id);
+            }
+            (true, _) => {
+                let changed = [("note", text.as_str().into())];
+                assert!(session.update(&table, &[id.into()], &changed).unwrap());
+                rows.insert(id, text);
+            }
+            (false, _) => {
+                session.insert(&table, &note(id, &text)).unwrap();
+                rows.insert(id, text);
+            }
+        }
+        if round % 100 == 0 {
+            before = (reader.snapshot().unwrap(), rows.clone());
+        }
+        for _ in 0..3 {
+            let from = random.id_below(400);
+            let range = from..from + 20;
+            let (low, high) = (Bound::Included(range.start), Bound::Excluded(range.end));
+            let options =
+                ScanOptions { from: bound(low), to: bound(high), ..ScanOptions::default() };
+            let expected = |rows: &BTreeMap<i64, String>| -> Vec<Row> {
+                rows.range(range.clone()).map(|(id, text)| noted(*id, text)).collect()
+            };
+            assert_eq!(rows_of(&mut session, &table, &options), expected(&rows));
+            let (snapshot, then) = &before;
+            let seen = snapshot.scan(&table, &options).unwrap().map(|row| row.unwrap());
+            assert_eq!(seen.collect::<Vec<Row>>(), expected(then));
+        }
     }
 }
 

@@ -27,6 +27,10 @@ impl Store {
                 self.load_leaf(leaf, Wait::PageIoLatchEx, recorder)
             }
             Blocked::LoadToRead(leaf) => self.load_leaf(leaf, Wait::PageIoLatchSh, recorder),
+            Blocked::Sort(leaf) => {
+                self.leaves.get(leaf.0).sort(recorder);
+                Ok(())
+            }
             Blocked::Stock(wanted) => {
                 spares.part = None;
                 spares.part = Some(self.read_part(&wanted, recorder)?);

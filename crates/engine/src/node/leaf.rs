@@ -1,7 +1,8 @@
 //! The rows of one leaf in its 16 KiB frame.
 //!
 //! Rows are appended in the order of arrival and never shifted; a fingerprint and an offset each
-//! tell where. They are put in key order only when somebody needs that: an image, a scan, a split.
+//! tell where. They are put in key order only when somebody needs that: an image, a split, a scan; where many scans do,
+//! the offsets stay in that order.
 //!
 //! ```text
 //! 0 ->                                                                    <- LEAF_BYTES
@@ -387,6 +388,27 @@ impl LeafRows {
                 && high.is_none_or(|high| is_below(high, *own_head, *index))
         };
         self.ordered(heads.filter(is_between).collect())
+    }
+
+    /// Whether the entries are not in key order, and [`sort`](Self::sort) could bring them there.
+    pub(crate) fn is_sortable(&self) -> bool {
+        !self.sorted && self.intents == 0
+    }
+
+    /// Gives the entries indexes in key order; none is moved. Not of a leaf with intents: which of two entries of a
+    /// key is the intent may change without a look at the order.
+    pub(crate) fn sort(&mut self) {
+        debug_assert_eq!(self.intents, 0);
+        let place = |index: u16| {
+            let index = usize::from(index);
+            let fingerprint = self.frame[Self::chunk_at(index) + index % CHUNK];
+            (fingerprint, self.offset(index) as u16)
+        };
+        let places: Vec<(u8, u16)> = self.order().into_iter().map(place).collect();
+        for (index, (fingerprint, offset)) in places.into_iter().enumerate() {
+            self.set_offset(index, fingerprint, offset);
+        }
+        self.sorted = true;
     }
 
     /// Entries by the heads of their keys, side by side: most comparisons touch no row.

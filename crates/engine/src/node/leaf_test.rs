@@ -19,6 +19,7 @@ enum Step {
     Put(u8, usize),
     Remove(u8),
     Compact,
+    Sort,
     Split,
 }
 
@@ -27,6 +28,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => (any::<u8>(), 0usize..300).prop_map(|(key, bytes)| Step::Put(key, bytes)),
         3 => any::<u8>().prop_map(Step::Remove),
         1 => Just(Step::Compact),
+        1 => Just(Step::Sort),
         1 => Just(Step::Split),
     ];
     proptest::collection::vec(step, 1..200)
@@ -87,6 +89,10 @@ proptest! {
                     }
                 }
                 Step::Compact => rows.compact(&mut scratch),
+                Step::Sort => {
+                    rows.sort();
+                    prop_assert!(!rows.is_sortable());
+                }
                 Step::Split => {
                     let order = rows.order();
                     let half = order.len() / 2;

@@ -12,9 +12,10 @@
 //!    before its image is needed again (`tree/merge.rs`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use onrush_latch::Latch;
+use onrush_waits::{LatchClass, Recorder};
 
 use super::image::Image;
 use super::range::Range;
@@ -30,7 +31,13 @@ pub(crate) struct Leaf {
     pub(crate) latch: Latch<LeafState>,
     /// Somebody used the leaf since the evictor last came by. Anyone sets it, the evictor clears.
     recently_used: AtomicBool,
+    /// Scans that found the rows out of order since they were sorted last.
+    unsorted_scans: AtomicU8,
 }
+
+/// A scan of a leaf whose rows are out of order looks at each of them. To sort them costs as much as some ten such
+/// scans, and the next insert may bring them out of order.
+const UNSORTED_SCANS_MAX: u8 = 8;
 
 /// Everything about a leaf. Whoever holds the latch exclusive may change it.
 pub(crate) struct LeafState {
@@ -136,8 +143,77 @@ impl Leaf {
         }
     }
 
+    /// Counts a scan that found the rows out of order: whether they are worth being sorted now.
+    pub(crate) fn is_worth_sorting(&self) -> bool {
+        let scans = self.unsorted_scans.load(Ordering::Relaxed);
+        // Scans beside this one may be lost: then the rows are sorted a little later.
+        self.unsorted_scans.store(scans.saturating_add(1), Ordering::Relaxed);
+        scans >= UNSORTED_SCANS_MAX
+    }
+
+    /// Sorts the rows, unless they changed so that there is nothing to sort.
+    pub(crate) fn sort(&self, recorder: &Recorder) {
+        let mut state = self.latch.exclusive(recorder, LatchClass::Leaf);
+        self.unsorted_scans.store(0, Ordering::Relaxed);
+        if let Some(rows) = state.rows.as_mut().filter(|rows| rows.is_sortable()) {
+            rows.sort();
+        }
+    }
+
     /// Whether the leaf was used since the last call.
     pub(crate) fn take_recently_used(&self) -> bool {
         self.recently_used.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onrush_log::Lsn;
+    use onrush_waits::Registry;
+
+    use super::*;
+    use crate::memory::{FramePool, LargePages};
+    use crate::node::leaf::{Owner, Stamp};
+
+    /// A leaf with these keys, in the order of arrival.
+    fn leaf(recorder: &Recorder, pool: &FramePool, keys: [&[u8]; 3]) -> Leaf {
+        let mut rows = LeafRows::empty(pool.take(recorder).unwrap());
+        for key in keys {
+            rows.append(Stamp::committed(Lsn(1)), key, b"");
+        }
+        let leaf = Leaf::default();
+        leaf.latch.exclusive(recorder, LatchClass::Leaf).rows = Some(rows);
+        leaf
+    }
+
+    fn order(recorder: &Recorder, leaf: &Leaf) -> Vec<u16> {
+        let state = leaf.latch.shared(recorder, LatchClass::Leaf);
+        state.rows.as_ref().unwrap().order()
+    }
+
+    #[test]
+    fn rows_are_sorted_for_the_scans_that_come_again_and_again() {
+        let recorder = Recorder::new(&Registry::new(), "test");
+        let pool = FramePool::new(1, LargePages::Off, false).unwrap();
+        let leaf = leaf(&recorder, &pool, [b"c", b"a", b"b"]);
+        assert_eq!(order(&recorder, &leaf), [1, 2, 0]);
+        let scans = (0..20).position(|_| leaf.is_worth_sorting());
+        assert_eq!(scans, Some(UNSORTED_SCANS_MAX.into()));
+        leaf.sort(&recorder);
+        assert_eq!(order(&recorder, &leaf), [0, 1, 2]);
+        assert!(!leaf.is_worth_sorting(), "scans are counted anew");
+    }
+
+    #[test]
+    fn a_leaf_with_intents_keeps_its_order() {
+        let recorder = Recorder::new(&Registry::new(), "test");
+        let pool = FramePool::new(1, LargePages::Off, false).unwrap();
+        let leaf = leaf(&recorder, &pool, [b"c", b"a", b"b"]);
+        let mut state = leaf.latch.exclusive(&recorder, LatchClass::Leaf);
+        let rows = state.rows.as_mut().unwrap();
+        rows.append(Stamp::intent(Owner::Small(9), false), b"a", b"new");
+        drop(state);
+        leaf.sort(&recorder);
+        assert_eq!(order(&recorder, &leaf), [1, 3, 2, 0]);
     }
 }

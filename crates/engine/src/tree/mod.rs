@@ -102,6 +102,8 @@ pub(crate) enum Blocked {
     Load(LeafId),
     /// The rows of this leaf are on disk only, and are to be read.
     LoadToRead(LeafId),
+    /// The rows of this leaf are out of order, and many scans look for some of them.
+    Sort(LeafId),
     /// A part of a stock must be read.
     Stock(Box<WantedPart>),
     /// Two spare frames are needed for a split.

@@ -190,6 +190,9 @@ impl Tree {
     ) -> Result<Bounds, Refusal> {
         let object = leaf.object.ok_or(Refusal::Gone)?;
         let rows = leaf.rows_in_memory().map_err(|OnDisk| Blocked::LoadToRead(id))?;
+        if rows.is_some_and(LeafRows::is_sortable) && trees.leaves.get(id.0).is_worth_sorting() {
+            return Err(Blocked::Sort(id).into());
+        }
         let reach_low = leaf.low.bytes().max(part.map_or(&[], StockPart::low));
         let reach_high =
             lower(leaf.high.as_ref().map(Fence::bytes), part.and_then(StockPart::high));
