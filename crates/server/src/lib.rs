@@ -2,8 +2,8 @@
 //!
 //! The life of one insert here, before it becomes [an insert of the engine](onrush):
 //!
-//! 1. **Listener**: each client is a task on few threads (`listener.rs`); its address was taken before there was a
-//!    database (`bound.rs`).
+//! 1. **Listener**: each client is a task, and stays with one of few threads (`listener.rs`, `threads.rs`); the address
+//!    was taken before there was a database (`bound.rs`).
 //! 2. **Wire**: messages are cut out of the input, each within its bounds
 //!    (`connection/wire.rs`, `connection/message.rs`).
 //! 3. **Plan**: the text is read once by sqlparser and resolved against the tables (`sql/`). A
@@ -44,6 +44,7 @@ mod seen;
 mod sequences;
 mod session_objects;
 mod sql;
+mod threads;
 mod tls;
 mod values;
 mod views;

@@ -8,7 +8,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,9 +15,7 @@ use std::time::Duration;
 
 use onrush::{Database, MemoryPart};
 use onrush_query::{QueryEngine, QueryError, QueryOptions};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpSocket, UnixListener, UnixStream};
-use tokio::runtime::Runtime;
+use tokio::net::{TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -35,6 +32,7 @@ use crate::lake::Lake;
 use crate::node;
 use crate::options::ServerOptions;
 use crate::sequences::Sequences;
+use crate::threads::{ClientThread, ClientThreads};
 
 /// Sockets that may be open beyond those of clients that are in.
 const BEGINNING_MAX: usize = 64;
@@ -141,10 +139,6 @@ pub enum ServerError {
     Database(#[from] onrush::Error),
 }
 
-/// Of a thread that serves clients: the parser goes as deep as a statement is nested, up to 50 levels,
-/// and takes 50 KB for one of joins in parentheses where the compiler does not optimise.
-pub(crate) const STACK_BYTES: usize = 8 << 20;
-
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) database: Database,
@@ -193,7 +187,7 @@ pub struct Server {
     shared: Arc<Shared>,
     sockets: Arc<Semaphore>,
     sockets_max: usize,
-    runtime: Option<Runtime>,
+    threads: Option<ClientThreads>,
     address: Option<SocketAddr>,
     unix_socket: Option<PathBuf>,
 }
@@ -230,19 +224,14 @@ impl Server {
         let access = Arc::new(Access::load(&database)?);
         let defaults = Arc::new(DatabaseDefaults::load(&database)?);
         options.listen.map_or(Ok(()), |address| check_passwords(address, &access))?;
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        if options.threads > 0 {
-            builder.worker_threads(options.threads);
-        }
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let count = if options.threads > 0 { options.threads } else { processors };
         // Each client may wait for another one's definition, on a thread of its own, and none of those that are
         // waited for may lack one.
-        builder.max_blocking_threads(options.connections_max + BLOCKING_THREADS_MAX);
-        let builder = builder.thread_name("onrush-server").thread_stack_size(STACK_BYTES);
-        let runtime = builder.enable_all().build();
-        let runtime = runtime.map_err(ServerError::Threads)?;
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let blocking_max = options.connections_max + BLOCKING_THREADS_MAX;
+        let threads = ClientThreads::start(count, blocking_max).map_err(ServerError::Threads)?;
         let queries = QueryOptions {
-            threads: if options.threads > 0 { options.threads } else { processors },
+            threads: count,
             memory_bytes: options.query_memory_bytes,
             statement_memory_bytes: options.statement_memory_bytes,
             spill: options.spill.clone(),
@@ -287,66 +276,71 @@ impl Server {
             shared,
             sockets,
             sockets_max,
-            runtime: None,
+            threads: None,
             address: None,
             unix_socket: options.unix_socket.clone(),
         };
         if let Some((socket, address)) = tcp.zip(options.listen) {
-            server.listen_tcp(&runtime, socket, address, tls)?;
+            server.listen_tcp(&threads, socket, address, tls)?;
         }
         if let Some(path) = &options.unix_socket {
-            server.listen_unix(&runtime, path.clone())?;
+            server.listen_unix(&threads, path.clone())?;
         }
-        server.runtime = Some(runtime);
+        server.threads = Some(threads);
         Ok(server)
     }
 
     fn listen_tcp(
         &mut self,
-        runtime: &Runtime,
+        threads: &ClientThreads,
         socket: TcpSocket,
         address: SocketAddr,
         tls: Option<TlsAcceptor>,
     ) -> Result<(), ServerError> {
         let failed = |cause| ServerError::Listen { place: address.to_string(), cause };
-        let _inside = runtime.enter();
+        let _inside = threads.first().enter();
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         self.address = Some(listener.local_addr().map_err(failed)?);
         let door = Door::on(address, tls);
-        self.serve_all(runtime, door, move |context| {
-            listener.poll_accept(context).map_ok(|(stream, peer)| {
+        self.serve_all(threads, door, move |context| {
+            let accepted = listener.poll_accept(context)?;
+            accepted.map(|(stream, peer)| {
                 // Answers are sent when they are complete; nothing is gained by waiting.
                 let _ = stream.set_nodelay(true);
-                (stream, Peer::Tcp(peer))
+                Ok((Socket::Tcp(stream.into_std()?), Peer::Tcp(peer)))
             })
         });
         Ok(())
     }
 
-    fn listen_unix(&mut self, runtime: &Runtime, path: PathBuf) -> Result<(), ServerError> {
+    fn listen_unix(&mut self, threads: &ClientThreads, path: PathBuf) -> Result<(), ServerError> {
         let failed = |cause| ServerError::Listen { place: path.display().to_string(), cause };
         let path = std::path::absolute(&path).map_err(failed)?;
         let folder = path.parent().unwrap_or(&path);
         let listener = onrush_watch::server::bind_private(folder, &path).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let _inside = runtime.enter();
+        let _inside = threads.first().enter();
         let listener = UnixListener::from_std(listener).map_err(failed)?;
         let door = Door::of_owner();
-        self.serve_all(runtime, door, move |context| {
-            listener.poll_accept(context).map_ok(|(stream, _)| (stream, Peer::Unix))
+        self.serve_all(threads, door, move |context| {
+            let accepted = listener.poll_accept(context)?;
+            accepted.map(|(stream, _)| Ok((Socket::Unix(stream.into_std()?), Peer::Unix)))
         });
         Ok(())
     }
 
     /// Lets clients in until the server stops.
-    fn serve_all<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(
+    fn serve_all(
         &self,
-        runtime: &Runtime,
+        threads: &ClientThreads,
         door: Door,
-        mut poll_accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<(S, Peer)>> + Send + 'static,
+        mut poll_accept: impl FnMut(&mut Context<'_>) -> Poll<io::Result<(Socket, Peer)>>
+        + Send
+        + 'static,
     ) {
         let (shared, sockets) = (Arc::clone(&self.shared), Arc::clone(&self.sockets));
-        runtime.spawn(async move {
+        let choice = threads.choice().clone();
+        threads.first().spawn(async move {
             let mut shutdown = shared.shutdown.subscribe();
             loop {
                 let accepted = tokio::select! {
@@ -354,10 +348,9 @@ impl Server {
                     _ = shutdown.wait_for(|is_down| *is_down) => return,
                 };
                 match accepted {
-                    Ok((stream, peer)) => {
-                        let line = Line::of(&stream).map(Arc::new);
-                        let door = Door { peer, line, ..door.clone() };
-                        let_begin(stream, &shared, &sockets, door);
+                    Ok((socket, peer)) => {
+                        let door = Door { peer, line: socket.line(), ..door.clone() };
+                        let_begin(socket, &shared, &sockets, door, choice.least_busy());
                     }
                     Err(error) => pause_after(&error).await,
                 }
@@ -395,12 +388,11 @@ impl Server {
     pub fn client(&self) -> io::Result<std::os::unix::net::UnixStream> {
         let (ours, its) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let Some(runtime) = &self.runtime else {
+        let Some(threads) = &self.threads else {
             return Err(io::Error::other("the server is being stopped"));
         };
-        let _inside = runtime.enter();
-        let stream = UnixStream::from_std(ours)?;
-        let_begin(stream, &self.shared, &self.sockets, Door::of_owner());
+        let thread = threads.choice().least_busy();
+        let_begin(Socket::Unix(ours), &self.shared, &self.sockets, Door::of_owner(), thread);
         Ok(its)
     }
 
@@ -430,19 +422,19 @@ impl Server {
         // Before the clients: the catalogue of the lake may be this very server.
         self.shared.lake.stop();
         self.shared.shutdown.send_replace(true);
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(threads) = self.threads.take() else { return };
         let all = u32::try_from(self.sockets_max).unwrap_or(u32::MAX);
         let (timeout, sockets) = (self.shared.options.drain_timeout, &self.sockets);
         // In a thread of its own, because the caller may be a task of another runtime.
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                let drained = runtime.block_on(async {
+                let drained = threads.first().block_on(async {
                     tokio::time::timeout(timeout, sockets.acquire_many(all)).await.is_ok()
                 });
                 if !drained {
                     tracing::warn!("clients that did not end in time are cut off");
                 }
-                runtime.shutdown_timeout(timeout);
+                threads.shut_down(timeout);
             });
         });
         if let Some(path) = &self.unix_socket {
@@ -465,20 +457,54 @@ fn check_passwords(address: SocketAddr, access: &Access) -> Result<(), ServerErr
     }
 }
 
-fn let_begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
+/// A client's socket, before its thread has it.
+enum Socket {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Socket {
+    fn line(&self) -> Option<Arc<Line>> {
+        let line = match self {
+            Socket::Tcp(stream) => Line::of(stream),
+            Socket::Unix(stream) => Line::of(stream),
+        };
+        line.map(Arc::new)
+    }
+
+    /// Serves the client, in the thread that this is called in.
+    async fn serve(self, shared: Arc<Shared>, door: Door) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => {
+                connection::serve(TcpStream::from_std(stream)?, shared, door).await;
+            }
+            Socket::Unix(stream) => {
+                connection::serve(UnixStream::from_std(stream)?, shared, door).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn let_begin(
+    stream: Socket,
     shared: &Arc<Shared>,
     sockets: &Arc<Semaphore>,
     door: Door,
+    thread: ClientThread,
 ) {
     let Ok(socket) = Arc::clone(sockets).try_acquire_owned() else {
         tracing::warn!(peer = %door.peer, "too many sockets are open; a client was turned away");
         return;
     };
     let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        connection::serve(stream, shared, door).await;
-        drop(socket);
+    let ClientThread { runtime, presence } = thread;
+    runtime.spawn(async move {
+        let peer = door.peer;
+        if let Err(error) = stream.serve(shared, door).await {
+            tracing::warn!(%error, %peer, "a client could not be let in");
+        }
+        drop((socket, presence));
     });
 }
 

@@ -6,7 +6,9 @@
 //! 3. A client that does not read is left after a while; until then it costs one buffer.
 //! 4. A long message that does not fit into the memory of connections is read past, and told of as refused.
 
-use std::time::Duration;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use pgwire::messages::Message;
@@ -25,6 +27,9 @@ const STARTUP_BYTES: std::ops::RangeInclusive<usize> = 8..=10_000;
 const INPUT_BYTES: usize = 8 << 10;
 /// More output than this is sent before more is made.
 pub(super) const OUTPUT_BYTES: usize = 64 << 10;
+
+/// After so long without a pause a client lets the others of its thread go on.
+const TURN: Duration = Duration::from_millis(1);
 
 /// A longer message has to be granted.
 const LONG_MESSAGE_BYTES: usize = 64 << 10;
@@ -59,6 +64,8 @@ pub(super) struct Wire<S> {
     long_bytes: usize,
     /// Whether a long message has come and is being handled.
     handles_long: bool,
+    /// When the client was last waited for, or others were let go on.
+    turn_began: Instant,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
@@ -79,6 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             refused: None,
             long_bytes: 0,
             handles_long: false,
+            turn_began: Instant::now(),
         }
     }
 
@@ -200,9 +208,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
         let input = self.input.capacity().saturating_sub(self.long_bytes);
         self.memory.note(Part::Buffers, input + self.output.capacity());
-        match self.stream.read_buf(&mut self.input).await {
+        self.end_turn().await;
+        let mut read = pin!(self.stream.read_buf(&mut self.input));
+        let at_once = std::future::poll_fn(|context| Poll::Ready(read.as_mut().poll(context)));
+        let outcome = match at_once.await {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => {
+                let outcome = read.await;
+                self.turn_began = Instant::now();
+                outcome
+            }
+        };
+        match outcome {
             Ok(0) | Err(_) => Err(Stop::Closed),
             Ok(_) => Ok(()),
+        }
+    }
+
+    /// Lets the other clients of the thread go on, if this one has had its turn.
+    async fn end_turn(&mut self) {
+        if self.turn_began.elapsed() > TURN {
+            tokio::task::yield_now().await;
+            self.turn_began = Instant::now();
         }
     }
 
@@ -210,6 +237,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(super) async fn send(&mut self) -> std::result::Result<(), Stop> {
         if self.output.is_empty() {
             return Ok(());
+        }
+        if self.output.len() > OUTPUT_BYTES {
+            self.end_turn().await;
         }
         let write = self.stream.write_all_buf(&mut self.output);
         match tokio::time::timeout(self.write_timeout, write).await {

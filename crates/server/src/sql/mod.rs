@@ -524,7 +524,7 @@ mod tests {
     /// With a way of writing whose inside is read twice at each level this would not end.
     #[test]
     fn what_is_nested_is_read_in_a_bounded_time() {
-        let thread = std::thread::Builder::new().stack_size(crate::listener::STACK_BYTES);
+        let thread = std::thread::Builder::new().stack_size(crate::threads::STACK_BYTES);
         let read = thread.spawn(read_what_is_nested).expect("a thread");
         read.join().expect("no panic");
     }
