@@ -1,12 +1,12 @@
 //! The threads that serve clients: one for each processor, and each client stays with one of them.
 //!
-//! In one pool an idle thread takes tasks of a busy one, and with them wakes clients that ran beside the other: on two
-//! processors a short statement took twice the processor time of two servers with one each. The system moves a
-//! thread's clients near it if they are always the same
-//! ([0041](../../../docs/decisions/0041-clients-stay-with-a-thread.md)).
+//! In one pool an idle thread takes tasks of a busy one: statements of a client run here and there, and its wake-ups
+//! cross processors, which costs as much as a short statement. The system moves a thread's clients near it if they are
+//! always the same ([0041](../../../docs/decisions/0041-clients-stay-with-a-thread.md)).
 //!
-//! Invariant: whoever waits for another client, or works for long, says so by `block_in_place`, and the clients of its
-//! thread go on on another one. So each thread is a runtime of many threads with one worker.
+//! Invariant: whoever waits for another client, or works for longer than some milliseconds, says so by
+//! `block_in_place`, and the clients of its thread go on with another one. So each thread is a runtime of many threads
+//! with one worker.
 
 use std::io;
 use std::sync::Arc;

@@ -41,6 +41,8 @@ use pgwire::messages::response::{
 };
 use pgwire::messages::startup::ParameterStatus;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Identity;
@@ -288,6 +290,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn converse(&mut self) -> std::result::Result<(), Stop> {
         loop {
             match self.handle_input()? {
+                Next::Handle(frame) if frame.is_long() => {
+                    block_in_place(|| Handle::current().block_on(self.handle(frame)))?;
+                }
                 Next::Handle(frame) => self.handle(frame).await?,
                 Next::Settle => self.settle().await?,
                 Next::WaitForInput => {
@@ -306,7 +311,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             // The client's encoding is part of it.
             style::set_current(&self.backend.settings.style);
             let Some(frame) = self.wire.next_frame()? else { return Ok(Next::WaitForInput) };
-            if let Some(frame) = self.handle_at_once(frame)? {
+            let left = match frame.is_long() {
+                true => block_in_place(|| self.handle_at_once(frame))?,
+                false => self.handle_at_once(frame)?,
+            };
+            if let Some(frame) = left {
                 return Ok(Next::Handle(frame));
             }
         }

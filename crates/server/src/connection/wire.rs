@@ -31,7 +31,7 @@ pub(super) const OUTPUT_BYTES: usize = 64 << 10;
 /// After so long without a pause a client lets the others of its thread go on.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A longer message has to be granted.
+/// A longer message has to be granted, and is handled aside.
 const LONG_MESSAGE_BYTES: usize = 64 << 10;
 
 /// One message of a client.
@@ -41,6 +41,13 @@ pub(super) struct Frame {
     pub(super) body: Bytes,
     /// Why its body was read past, and is empty.
     pub(super) refused: Option<SqlError>,
+}
+
+impl Frame {
+    /// Whether to read it takes so long that the other clients of the thread are to go on meanwhile.
+    pub(super) fn is_long(&self) -> bool {
+        self.body.len() > LONG_MESSAGE_BYTES
+    }
 }
 
 /// A message that is being read past.
