@@ -487,13 +487,13 @@ impl Socket {
 }
 
 fn let_begin(
-    stream: Socket,
+    socket: Socket,
     shared: &Arc<Shared>,
     sockets: &Arc<Semaphore>,
     door: Door,
     thread: ClientThread,
 ) {
-    let Ok(socket) = Arc::clone(sockets).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(sockets).try_acquire_owned() else {
         tracing::warn!(peer = %door.peer, "too many sockets are open; a client was turned away");
         return;
     };
@@ -501,10 +501,10 @@ fn let_begin(
     let ClientThread { runtime, presence } = thread;
     runtime.spawn(async move {
         let peer = door.peer;
-        if let Err(error) = stream.serve(shared, door).await {
+        if let Err(error) = socket.serve(shared, door).await {
             tracing::warn!(%error, %peer, "a client could not be let in");
         }
-        drop((socket, presence));
+        drop((permit, presence));
     });
 }
 

@@ -185,6 +185,11 @@ impl LeafRows {
     }
 
     #[inline]
+    fn fingerprint(&self, index: usize) -> u8 {
+        self.frame[Self::chunk_at(index) + index % CHUNK]
+    }
+
+    #[inline]
     fn set_offset(&mut self, index: usize, fingerprint: u8, offset: u16) {
         let chunk = Self::chunk_at(index);
         self.frame[chunk + index % CHUNK] = fingerprint;
@@ -313,8 +318,7 @@ impl LeafRows {
         let last = self.len() - 1;
         if index != last {
             let moved_offset = self.offset(last) as u16;
-            let moved = self.frame[Self::chunk_at(last) + last % CHUNK];
-            self.set_offset(index, moved, moved_offset);
+            self.set_offset(index, self.fingerprint(last), moved_offset);
             self.sorted = false;
         }
         self.count -= 1;
@@ -401,8 +405,7 @@ impl LeafRows {
         debug_assert_eq!(self.intents, 0);
         let place = |index: u16| {
             let index = usize::from(index);
-            let fingerprint = self.frame[Self::chunk_at(index) + index % CHUNK];
-            (fingerprint, self.offset(index) as u16)
+            (self.fingerprint(index), self.offset(index) as u16)
         };
         let places: Vec<(u8, u16)> = self.order().into_iter().map(place).collect();
         for (index, (fingerprint, offset)) in places.into_iter().enumerate() {
@@ -433,8 +436,7 @@ impl LeafRows {
             let keeps_order = ascends || to.is_above_all(entry.key);
             let (start, end) = (usize::from(to.end), usize::from(to.end) + bytes);
             to.frame[start..end].copy_from_slice(&self.frame[at..at + bytes]);
-            let fingerprint = self.frame[Self::chunk_at(index) + index % CHUNK];
-            to.push_entry(fingerprint, end, entry.stamp, keeps_order);
+            to.push_entry(self.fingerprint(index), end, entry.stamp, keeps_order);
         }
     }
 

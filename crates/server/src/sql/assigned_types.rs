@@ -151,13 +151,15 @@ impl Kind {
 
 fn is_taken(given: ColumnType, column: DataType) -> bool {
     // Of the numbers, oids go with some whole ones alone.
-    match (given, column) {
+    if matches!(
+        (given, column),
         (ColumnType::Stored(DataType::Oid), DataType::Int32 | DataType::Int64)
-        | (
-            ColumnType::Stored(DataType::Int16 | DataType::Int32 | DataType::Int64),
-            DataType::Oid,
-        ) => return true,
-        _ => {}
+            | (
+                ColumnType::Stored(DataType::Int16 | DataType::Int32 | DataType::Int64),
+                DataType::Oid
+            )
+    ) {
+        return true;
     }
     let (Some(given), Some(own)) = (Kind::of(given), Kind::of(ColumnType::Stored(column))) else {
         return true;
